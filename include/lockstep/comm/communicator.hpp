@@ -1,0 +1,89 @@
+#pragma once
+
+#include "lockstep/core/error.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace lockstep {
+
+/// The scalars that every communicator can carry.
+template <class T>
+concept Communicable =
+    std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t>;
+
+/// A communicator is one worker's end of a group of `size()` workers. The written contract, tested by tests/conformance:
+///
+/// - `rank()` is this worker's number in [0, size()); neither changes.
+/// - The other three are collective: every worker of the group calls the same operations in the same order with spans of the same
+///   length and scalar type. A worker that does otherwise is told so with an `Error` naming ranks and operations, where the
+///   communicator can see it; the group is then of no further use.
+/// - `all_reduce(values)`: afterwards every worker's `values` hold the element-wise sums over all workers, the same bits on all.
+///   Sums are taken in the fixed binary tree over ranks of comm/tree_sum.hpp, so they depend on nothing but the values and
+///   size().
+/// - `broadcast(values, root)`: afterwards every worker's `values` equal the root's.
+/// - `barrier()`: nobody returns before everybody has called it. What a worker wrote before it, others can read after it.
+/// - No element count is special: 0 and 1 work. Nothing is allocated once the communicator exists.
+/// - When a worker fails, or returns while others still wait for it, the others leave the operation they wait in by an exception
+///   instead of waiting for ever. An error of a collective operation ends the run even if the body catches it.
+template <class C>
+concept Communicator = requires(C& comm, C const& constant, std::span<float> floats, std::span<double> doubles,
+                                std::span<std::int64_t> integers, std::span<std::uint64_t> words, int root) {
+    { constant.rank() } -> std::same_as<int>;
+    { constant.size() } -> std::same_as<int>;
+    comm.all_reduce(floats);
+    comm.all_reduce(doubles);
+    comm.all_reduce(integers);
+    comm.all_reduce(words);
+    comm.broadcast(floats, root);
+    comm.broadcast(doubles, root);
+    comm.broadcast(integers, root);
+    comm.broadcast(words, root);
+    comm.barrier();
+};
+
+namespace detail {
+
+/// What `reduce_update` calls, at its least.
+template <class T>
+struct UpdateArchetype {
+    void operator()(std::size_t /*offset*/, std::span<T> /*parameters*/, std::span<T const> /*gradients*/) const {}
+};
+
+inline void check_root(int root, int size) {
+    if (root < 0 || root >= size) {
+        throw ArgumentError(concat("broadcast: root must be a rank in [0, ", size, "), got ", root));
+    }
+}
+
+inline void check_same_length(std::size_t gradients, std::size_t parameters) {
+    if (gradients != parameters) {
+        throw ArgumentError(
+            concat("reduce_update: expected as many parameters as gradients, got ", parameters, " and ", gradients));
+    }
+}
+
+} // namespace detail
+
+/// A communicator that also offers `reduce_update(gradients, parameters, update)`, collective: `all_reduce(gradients)` and then
+/// an element-wise update of `parameters`, fused. Each worker calls `update(offset, parameters_piece, summed_gradients_piece)`
+/// for the pieces of its own slice only, always the same slice for the same count and size(), and the others receive the result.
+/// Before it, `parameters` are equal on all workers (they may be one shared buffer); after it they are equal again and
+/// `gradients` are unspecified. Both spans have the same length. An exception of `update` leaves it on this worker and ends the
+/// run.
+template <class C, class T>
+concept FusesUpdate = Communicator<C> && Communicable<T> &&
+    requires(C& comm, std::span<T> values, detail::UpdateArchetype<T> update) {
+    comm.reduce_update(values, values, update);
+};
+
+/// The sum of `value` over all workers, the same bits on all. Collective.
+template <Communicator C>
+[[nodiscard]] double all_reduce_sum(C& comm, double value) {
+    comm.all_reduce(std::span<double>{&value, 1});
+    return value;
+}
+
+} // namespace lockstep

@@ -1,0 +1,163 @@
+#pragma once
+
+#include "lockstep/comm/communicator.hpp"
+#include "lockstep/comm/launch.hpp"
+#include "lockstep/comm/thread_group.hpp"
+#include "lockstep/comm/tree_sum.hpp"
+#include "lockstep/core/aligned_buffer.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <span>
+#include <type_traits>
+
+namespace lockstep {
+
+/// One worker of a group of threads that share memory. Only `launch` makes it; use it on the thread it was given to. Each worker
+/// reduces its own slice of the data, reading and writing the others' buffers in place; 64 bytes and less go by value.
+class ThreadCommunicator {
+public:
+    ThreadCommunicator(ThreadCommunicator const&) = delete;
+    ThreadCommunicator& operator=(ThreadCommunicator const&) = delete;
+
+    [[nodiscard]] int rank() const noexcept { return rank_; }
+    [[nodiscard]] int size() const noexcept { return group_.size(); }
+
+    /// See `Communicator`. Collective.
+    template <Communicable T>
+    void all_reduce(std::span<T> values) {
+        auto const posts = meet(detail::Operation::all_reduce, values);
+        if (by_value(values)) {
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                values[i] = tree_sum<T>(0, posts.size(), [&](std::size_t rank) { return posted_value<T>(posts[rank], i); });
+            }
+            return;
+        }
+        group_.check_apart(rank_, posts, values.size_bytes());
+        auto const data = [&](std::size_t rank) { return static_cast<T*>(posts[rank].data); };
+        for_each_piece(values, [&](std::size_t first, std::size_t count) {
+            if (posts.size() == 2) { return detail::sum_both(data(0) + first, data(1) + first, count); }
+            tree_sum_into<T>(index(), posts.size(), first, count, data);
+            for (std::size_t other = 0; other < posts.size(); ++other) {
+                if (other != index()) { std::copy_n(values.data() + first, count, data(other) + first); }
+            }
+        });
+        group_.part();
+    }
+
+    /// See `Communicator`. Collective. Throws ArgumentError when root is no rank.
+    template <Communicable T>
+    void broadcast(std::span<T> values, int root) {
+        detail::check_root(root, size());
+        auto const posts = meet(detail::Operation::broadcast, values, root);
+        auto const& source = posts[static_cast<std::size_t>(root)];
+        if (by_value(values)) {
+            if (!values.empty()) { std::memcpy(values.data(), source.value.data(), values.size_bytes()); }
+            return;
+        }
+        if (values.data() != source.data) { std::copy_n(static_cast<T const*>(source.data), values.size(), values.data()); }
+        group_.part();
+    }
+
+    /// See `Communicator`. Collective.
+    void barrier() { meet(detail::Operation::barrier, std::span<float>{}); }
+
+    /// See `FusesUpdate`. Collective. Throws ArgumentError for spans of different lengths.
+    template <Communicable T, class Update>
+    void reduce_update(std::span<T> gradients, std::span<T> parameters, Update update) {
+        detail::check_same_length(gradients.size(), parameters.size());
+        auto const posts = meet(detail::Operation::reduce_update, gradients, 0, parameters.data());
+        group_.check_apart(rank_, posts, gradients.size_bytes());
+        std::exception_ptr error;
+        try {
+            for_each_piece(gradients, [&](std::size_t first, std::size_t count) {
+                tree_sum_into<T>(index(), posts.size(), first, count,
+                                 [&](std::size_t rank) { return static_cast<T*>(posts[rank].data); });
+                auto const piece = parameters.subspan(first, count);
+                update(first, piece, std::span<T const>{gradients.subspan(first, count)});
+                for (auto const& post : posts) {
+                    auto* const destination = static_cast<T*>(post.parameters);
+                    if (destination != parameters.data()) { std::copy_n(piece.data(), count, destination + first); }
+                }
+            });
+        } catch (...) { error = std::current_exception(); } // the others still use this worker's memory
+        group_.part();
+        if (error) {
+            group_.fail(rank_, error);
+            std::rethrow_exception(error);
+        }
+    }
+
+    /// What `lockstep::launch` calls: one thread per worker, rank 0 on the calling thread.
+    template <class Body>
+    static auto launch(Scaling const& scaling, Body&& body, Waiting waiting = Waiting::automatic) {
+        detail::check_num_workers(scaling);
+        detail::ThreadGroup group{scaling.num_workers, waiting};
+        detail::ResultSlot<std::invoke_result_t<Body&, ThreadCommunicator&>> result;
+        group.run([&](int rank) {
+            ThreadCommunicator comm{group, rank};
+            if (rank == 0) {
+                result.fill([&]() -> decltype(auto) { return body(comm); });
+            } else {
+                static_cast<void>(body(comm));
+            }
+        });
+        return result.take();
+    }
+
+private:
+    ThreadCommunicator(detail::ThreadGroup& group, int rank) : group_{group}, rank_{rank} {}
+
+    [[nodiscard]] std::size_t index() const noexcept { return static_cast<std::size_t>(rank_); }
+
+    template <class T>
+    [[nodiscard]] static bool by_value(std::span<T> values) noexcept {
+        return values.size_bytes() <= detail::Post::value_bytes;
+    }
+
+    template <class T>
+    [[nodiscard]] static T posted_value(detail::Post const& post, std::size_t element) noexcept {
+        T value;
+        std::memcpy(&value, post.value.data() + element * sizeof(T), sizeof(T));
+        return value;
+    }
+
+    /// Posts this worker's call and data, waits for the others' and returns the posts of all.
+    template <Communicable T>
+    std::span<detail::Post const> meet(detail::Operation operation, std::span<T> values, int root = 0,
+                                       void* parameters = nullptr) {
+        auto const posts = group_.posts(turn_++);
+        auto& own = posts[index()];
+        own.call = {operation, detail::scalar_of<T>, root, values.size()};
+        own.data = values.data();
+        own.parameters = parameters;
+        if (by_value(values) && !values.empty()) { std::memcpy(own.value.data(), values.data(), values.size_bytes()); }
+        group_.meet(rank_, posts);
+        return posts;
+    }
+
+    /// Calls visit(first, count) for the pieces of this worker's slice. Slices begin at whole cache lines of aligned buffers, so
+    /// that no two workers write to one line.
+    template <class T, class Visit>
+    void for_each_piece(std::span<T> values, Visit const& visit) const {
+        constexpr std::size_t per_line = alignment / sizeof(T);
+        constexpr std::size_t piece = reduction_piece_bytes / sizeof(T);
+        std::size_t const lines = (values.size() + per_line - 1) / per_line;
+        auto const workers = static_cast<std::size_t>(size());
+        auto const cut = [&](std::size_t rank) { // the first lines % workers slices have one line more
+            return std::min(values.size(), (rank * (lines / workers) + std::min(rank, lines % workers)) * per_line);
+        };
+        std::size_t const end = cut(index() + 1);
+        for (std::size_t first = cut(index()); first < end; first += piece) { visit(first, std::min(piece, end - first)); }
+    }
+
+    detail::ThreadGroup& group_;
+    int rank_;
+    std::size_t turn_ = 0;
+};
+
+static_assert(Communicator<ThreadCommunicator> && FusesUpdate<ThreadCommunicator, float>);
+
+} // namespace lockstep

@@ -1,0 +1,77 @@
+#pragma once
+
+#include "lockstep/comm/communicator.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+/// The fixed order in which all communicators add: the sum over ranks [first, first + count) is the sum over its left part plus
+/// the sum over its right part, where the left part has the largest power of two below `count` ranks. Doubling strides build the
+/// same tree (a[i] += a[i + stride] for stride 1, 2, 4, …), and for powers of two so does recursive halving or doubling between
+/// processes (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 19(1),
+/// 2005). Its rounding error grows with log2(count) (N. J. Higham, "The Accuracy of Floating Point Summation", SISC 14(4), 1993).
+namespace lockstep {
+
+/// Reductions work through their spans in pieces of this many bytes, so that a piece stays in the first-level cache.
+inline constexpr std::size_t reduction_piece_bytes = 8192;
+
+namespace detail {
+
+template <Communicable T>
+[[nodiscard]] constexpr T add(T left, T right) noexcept {
+    if constexpr (std::same_as<T, std::int64_t>) { // wraps around, where a signed addition would be undefined
+        return static_cast<T>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
+    } else {
+        return left + right;
+    }
+}
+
+/// into[i] += from[i].
+template <Communicable T>
+void accumulate(T* __restrict into, T const* __restrict from, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) { into[i] = add(into[i], from[i]); }
+}
+
+/// Both become their sum.
+template <Communicable T>
+void sum_both(T* __restrict left, T* __restrict right, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) { left[i] = right[i] = add(left[i], right[i]); }
+}
+
+} // namespace detail
+
+/// The sum of value_of(first), …, value_of(first + count - 1) by the tree; 0 for no values.
+template <Communicable T, class ValueOf>
+[[nodiscard]] constexpr T tree_sum(std::size_t first, std::size_t count, ValueOf const& value_of) {
+    if (count == 0) { return T{}; }
+    if (count == 1) { return value_of(first); }
+    std::size_t const left = std::bit_floor(count - 1);
+    return detail::add(tree_sum<T>(first, left, value_of), tree_sum<T>(first + left, count - left, value_of));
+}
+
+/// Element-wise sums by the tree over `sources` buffers, elements [first, first + count) of each, into the buffer number `into`.
+/// The other buffers serve as scratch and hold partial sums afterwards. buffer_of(i) is buffer i, a T*; buffers do not overlap.
+template <Communicable T, class BufferOf>
+void tree_sum_into(std::size_t into, std::size_t sources, std::size_t first, std::size_t count, BufferOf const& buffer_of) {
+    constexpr std::size_t piece = reduction_piece_bytes / sizeof(T);
+    // A subtree's sum is gathered in its first buffer, or in `into` where that belongs to it; into - begin wraps when it is
+    // before.
+    auto const head = [into](std::size_t begin, std::size_t ranks) { return into - begin < ranks ? into : begin; };
+    for (std::size_t const end = first + count; first < end; first += piece) {
+        std::size_t const length = std::min(piece, end - first);
+        for (std::size_t stride = 1; stride < sources; stride *= 2) {
+            for (std::size_t begin = 0; begin + stride < sources; begin += 2 * stride) {
+                std::size_t const left = head(begin, stride);
+                std::size_t const right = head(begin + stride, stride);
+                std::size_t const target = right == into ? right : left;
+                std::size_t const other = right == into ? left : right;
+                detail::accumulate<T>(buffer_of(target) + first, buffer_of(other) + first, length);
+            }
+        }
+    }
+}
+
+} // namespace lockstep

@@ -1,0 +1,104 @@
+#pragma once
+
+#include "lockstep/core/aligned_buffer.hpp"
+#include "lockstep/core/assert.hpp"
+#include "lockstep/core/error.hpp"
+#include "lockstep/optim/optimizer.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace lockstep {
+
+/// Stochastic gradient descent with PyTorch's definitions (torch.optim.SGD; the momentum follows Sutskever et al., ICML 2013):
+///
+///     g = gradient + weight_decay * p
+///     v = g in the first step, momentum * v + (1 - dampening) * g later      (only with momentum)
+///     p = p - lr * (nesterov ? g + momentum * v : v)                          (without momentum: p - lr * g)
+struct SGD {
+    double lr = 1e-3;
+    double momentum = 0;
+    double dampening = 0;
+    double weight_decay = 0;
+    bool nesterov = false;
+
+    template <class T>
+    struct State {
+        AlignedBuffer<T> velocity; ///< empty without momentum
+        std::uint64_t steps = 0;   ///< begun
+    };
+
+    /// Throws ArgumentError for hyperparameters that PyTorch refuses, or that are not finite.
+    template <class T>
+    [[nodiscard]] State<T> init(std::size_t size) const {
+        check("lr", lr);
+        check("momentum", momentum);
+        check("weight_decay", weight_decay);
+        if (!std::isfinite(dampening)) { throw ArgumentError(detail::concat("SGD: dampening must be finite, got ", dampening)); }
+        if (nesterov && (momentum <= 0 || dampening != 0)) {
+            throw ArgumentError(detail::concat("SGD: nesterov needs a momentum above 0 and a dampening of 0, got momentum ",
+                                               momentum, " and dampening ", dampening));
+        }
+        return {AlignedBuffer<T>(momentum != 0 ? size : 0), 0};
+    }
+
+    template <class T>
+    void step(std::span<T> parameters, std::span<T const> gradients, State<T>& state) const {
+        begin_step(state);
+        update(0, parameters, gradients, state);
+    }
+
+    template <class T>
+    void begin_step(State<T>& state) const noexcept {
+        ++state.steps;
+    }
+
+    template <class T>
+    void update(std::size_t offset, std::span<T> parameters, std::span<T const> gradients, State<T>& state) const {
+        LOCKSTEP_ASSERT(1, parameters.size() == gradients.size(), "one gradient for each parameter");
+        auto const rate = static_cast<T>(lr);
+        auto const decay = static_cast<T>(weight_decay);
+        std::size_t const size = parameters.size();
+        T* const p = parameters.data();
+        T const* const g = gradients.data();
+        if (momentum == 0) {
+            if (decay == 0) {
+                for (std::size_t i = 0; i < size; ++i) { p[i] -= rate * g[i]; }
+            } else {
+                for (std::size_t i = 0; i < size; ++i) { p[i] -= rate * (g[i] + decay * p[i]); }
+            }
+            return;
+        }
+        LOCKSTEP_ASSERT(1, offset + size <= state.velocity.size(), "the optimizer's state was made for these parameters");
+        T* const v = state.velocity.data() + offset;
+        // The first step takes the gradient itself: as if the old velocity were 0 and there were no dampening.
+        bool const first = state.steps <= 1;
+        T const keep = first ? T{0} : static_cast<T>(momentum);
+        T const take = first ? T{1} : static_cast<T>(1 - dampening);
+        if (nesterov) {
+            for (std::size_t i = 0; i < size; ++i) {
+                T const gradient = g[i] + decay * p[i];
+                v[i] = keep * v[i] + take * gradient;
+                p[i] -= rate * (gradient + static_cast<T>(momentum) * v[i]);
+            }
+        } else {
+            for (std::size_t i = 0; i < size; ++i) {
+                v[i] = keep * v[i] + take * (g[i] + decay * p[i]);
+                p[i] -= rate * v[i];
+            }
+        }
+    }
+
+private:
+    static void check(char const* name, double value) {
+        if (!std::isfinite(value) || value < 0) {
+            throw ArgumentError(detail::concat("SGD: ", name, " must be a finite number of at least 0, got ", value));
+        }
+    }
+};
+
+static_assert(ElementwiseOptimizer<SGD, float> && ElementwiseOptimizer<SGD, double>);
+
+} // namespace lockstep

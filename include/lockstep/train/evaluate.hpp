@@ -1,0 +1,99 @@
+#pragma once
+
+#include "lockstep/comm/communicator.hpp"
+#include "lockstep/data/data_loader.hpp"
+#include "lockstep/nn/losses.hpp"
+#include "lockstep/train/metrics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+
+namespace lockstep {
+
+namespace detail {
+
+/// Laid out for its place in a compiler's message: a dataset and its width, a network and the width that it reads.
+template <class Data, std::size_t Features, class Net, std::size_t Inputs>
+struct dataset_for_network {
+    static_assert(Features == Inputs,
+                  "lockstep: this dataset does not fit the network: its features are not the network's inputs. "
+                  "See dataset_for_network<dataset, its features, network, its inputs>");
+};
+
+template <class Data, std::size_t Classes, class Net, std::size_t Outputs>
+struct classes_for_network {
+    static_assert(Classes == Outputs,
+                  "lockstep: this dataset does not fit the network: its classes are not the network's outputs. "
+                  "See classes_for_network<dataset, its classes, network, its outputs>");
+};
+
+template <class Data, std::size_t Targets, class Net, std::size_t Outputs>
+struct targets_for_network {
+    static_assert(Targets == Outputs,
+                  "lockstep: this dataset does not fit the network: its target vectors are not as wide as the "
+                  "network's outputs. See targets_for_network<dataset, its targets, network, its outputs>");
+};
+
+template <class Data, class LossType>
+struct loss_for_dataset {
+    static constexpr bool labels = requires { Data::classes; };
+    static_assert(
+        labels || LossType::kind != TargetKind::labels,
+        "lockstep: this loss does not fit the dataset: the loss takes class labels, the dataset has target vectors. See "
+        "loss_for_dataset<dataset, loss>");
+    static_assert(
+        !labels || LossType::kind != TargetKind::vectors,
+        "lockstep: this loss does not fit the dataset: the loss takes target vectors, the dataset has class labels. See "
+        "loss_for_dataset<dataset, loss>");
+    static constexpr bool fits = labels == (LossType::kind == TargetKind::labels);
+};
+
+/// Refuses, at compile time, a dataset that does not fit the network or the loss.
+template <class Data, class Net, class LossType>
+constexpr void check_dataset() {
+    [[maybe_unused]] dataset_for_network<Data, Data::features, Net, Net::inputs> const features{};
+    [[maybe_unused]] loss_for_dataset<Data, LossType> const kinds{};
+    if constexpr (loss_for_dataset<Data, LossType>::fits) {
+        if constexpr (loss_for_dataset<Data, LossType>::labels) {
+            [[maybe_unused]] classes_for_network<Data, Data::classes, Net, Net::outputs> const classes{};
+        } else {
+            [[maybe_unused]] targets_for_network<Data, Data::targets, Net, Net::outputs> const targets{};
+        }
+    }
+}
+
+} // namespace detail
+
+/// Mean loss and accuracy over all samples of `data`, each counted once, in evaluation mode (the model's mode is put back
+/// afterwards). Sums over workers are divided once by the number of samples. Collective.
+template <class ModelType, class LossType, class Data, class Comm>
+[[nodiscard]] Evaluation evaluate(ModelType& model, LossType const& loss, DataLoader<Data>& data, Comm& comm) {
+    detail::check_dataset<Data, typename ModelType::Network, LossType>();
+    bool const was_training = model.training();
+    model.eval();
+    double loss_sum = 0;
+    double correct = 0; // whole numbers, exact in double up to 2^53
+    for (auto const& batch : data) {
+        model.forward(batch);
+        auto const outputs = model.outputs();
+        loss_sum += loss.value(outputs, batch.targets);
+        if constexpr (LossType::kind == TargetKind::labels) {
+            for (std::size_t r = 0; r < outputs.rows(); ++r) {
+                auto const row = outputs[r];
+                auto const best = std::max_element(row.begin(), row.end()) - row.begin();
+                correct += best == batch.targets[r] ? 1 : 0;
+            }
+        }
+    }
+    model.train(was_training);
+    std::array<double, 2> sums{loss_sum, correct};
+    comm.all_reduce(std::span<double>{sums});
+    auto const samples = static_cast<double>(data.samples());
+    Evaluation result{.loss = sums[0] / samples, .samples = data.samples()};
+    if constexpr (LossType::kind == TargetKind::labels) { result.accuracy = sums[1] / samples; }
+    return result;
+}
+
+} // namespace lockstep

@@ -1,0 +1,3 @@
+// harness: this compiles and should not
+// expect: sentence
+int main() {}

@@ -1,0 +1,4 @@
+// harness: no expectation in
+#ifndef LOCKSTEP_CONTROL
+static_assert(false);
+#endif

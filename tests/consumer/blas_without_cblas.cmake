@@ -1,0 +1,1 @@
+add_library(BLAS::BLAS INTERFACE IMPORTED)

@@ -1,0 +1,53 @@
+#include <lockstep/comm/communicator.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <span>
+
+namespace {
+
+/// The least that is a communicator: two imagined workers that always hold the same values.
+struct Twins {
+    [[nodiscard]] int rank() const { return 0; }
+    [[nodiscard]] int size() const { return 2; }
+    template <lockstep::Communicable T>
+    void all_reduce(std::span<T> values) {
+        for (auto& value : values) { value += value; }
+    }
+    template <lockstep::Communicable T>
+    void broadcast(std::span<T> /*values*/, int /*root*/) {}
+    void barrier() {}
+};
+
+struct WithoutBarrier : Twins {
+    void barrier() = delete;
+};
+
+struct WithLongRank : Twins {
+    [[nodiscard]] long rank() const { return 0; }
+};
+
+struct Fusing : Twins {
+    template <lockstep::Communicable T, class Update>
+    void reduce_update(std::span<T> gradients, std::span<T> parameters, Update update) {
+        all_reduce(gradients);
+        update(0, parameters, std::span<T const>{gradients});
+    }
+};
+
+static_assert(lockstep::Communicator<Twins>);
+static_assert(!lockstep::Communicator<WithoutBarrier>);
+static_assert(!lockstep::Communicator<WithLongRank>);
+static_assert(!lockstep::Communicator<int>);
+static_assert(lockstep::FusesUpdate<Fusing, float> && lockstep::FusesUpdate<Fusing, double>);
+static_assert(!lockstep::FusesUpdate<Twins, float>);
+static_assert(!lockstep::FusesUpdate<Fusing, int>);
+static_assert(lockstep::Communicable<std::int64_t> && !lockstep::Communicable<float const> && !lockstep::Communicable<char>);
+
+TEST(AllReduceSum, IsTheSumOverAllWorkers) {
+    Twins comm;
+    EXPECT_EQ(lockstep::all_reduce_sum(comm, 1.25), 2.5);
+}
+
+} // namespace
