@@ -20,9 +20,9 @@ sh cmake/install-dependencies.sh test || exit 1
 # Builds on after an error and tests what there is, so that one run tells all; `broken` lists the steps that failed.
 run_preset() {
     broken=""
-    cmake --preset "$1" || { broken="configure" && return; }
-    cmake --build --preset "$1" -- -k 0 || broken="build "
-    ctest --preset "$1" || broken="${broken}test"
+    cmake --preset "$1" || { broken=" configure" && return; }
+    cmake --build --preset "$1" -- -k 0 || broken=" build"
+    ctest --preset "$1" || broken="$broken test"
 }
 
 summary=""
@@ -31,9 +31,9 @@ for preset in $presets; do
     echo "== $preset"
     begin=$(date +%s)
     run_preset "$preset" </dev/null
-    result="passed"
-    [ -z "$broken" ] || { result="FAILED ($broken)" && failed=1; }
-    summary="$summary$(printf '%-6s %s in %d s' "$preset" "$result" $(($(date +%s) - begin)))
+    result=" passed"
+    [ -z "$broken" ] || { result=" FAILED:$broken" && failed=1; }
+    summary="$summary$(printf '%-5s%s in %d s' "$preset" "$result" $(($(date +%s) - begin)))
 "
 done
 

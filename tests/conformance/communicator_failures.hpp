@@ -121,10 +121,10 @@ TYPED_TEST_P(CommunicatorFailures, AnErrorOfAnyTypeComesOut) {
 }
 
 TYPED_TEST_P(CommunicatorFailures, DifferentCallsAreRefusedOnAllWorkers) {
-    auto const reduce = [](auto type, std::size_t count) {
-        return [type, count](auto& comm) {
-            std::vector<decltype(type)> data(count);
-            comm.all_reduce(std::span<decltype(type)>{data});
+    auto const reduce = []<class T>(T, std::size_t count) {
+        return [count](auto& comm) {
+            std::vector<T> data(count);
+            comm.all_reduce(std::span<T>{data});
         };
     };
     auto const broadcast = [](std::size_t count, int root) {

@@ -103,8 +103,7 @@ public:
     /// samples.
     template <class Inputs, class Targets>
     ArrayDataset(Inputs&& input_array, Targets&& target_array, Options options = {}) : input_scale_{options.input_scale} {
-        check_types<Inputs, Targets>();
-        if constexpr (detail::ArrayLike<std::remove_cvref_t<Inputs>> && detail::ArrayLike<std::remove_cvref_t<Targets>>) {
+        if constexpr (check_types<Inputs, Targets>()) {
             auto storage = std::make_shared<Storage>();
             storage->inputs = detail::own_rows<X>(std::forward<Inputs>(input_array), Features, inputs_name);
             storage->targets = own_targets(std::forward<Targets>(target_array));
@@ -124,20 +123,19 @@ public:
     /// and must not change meanwhile. Labels are copied all the same. Element types must be the stored ones.
     template <class Inputs, class Targets>
     [[nodiscard]] static ArrayDataset borrow(Inputs&& input_array, Targets&& target_array, Options options = {}) {
-        check_types<Inputs, Targets>();
-        check_borrowable<X, Inputs>();
         ArrayDataset dataset(options);
-        dataset.inputs_ = detail::rows_of(input_array, Features, inputs_name);
-        if constexpr (labelled) {
-            auto storage = std::make_shared<Storage>();
-            storage->targets = own_targets(target_array);
-            dataset.targets_ = storage->targets;
-            dataset.owner_ = std::move(storage);
-        } else {
-            check_borrowable<Y, Targets>();
-            dataset.targets_ = detail::rows_of(target_array, target_width(), targets_name);
+        if constexpr (check_types<Inputs, Targets>() && check_borrowable<X, Inputs>()) {
+            dataset.inputs_ = detail::rows_of(input_array, Features, inputs_name);
+            if constexpr (labelled) {
+                auto storage = std::make_shared<Storage>();
+                storage->targets = own_targets(target_array);
+                dataset.targets_ = storage->targets;
+                dataset.owner_ = std::move(storage);
+            } else if constexpr (check_borrowable<Y, Targets>()) {
+                dataset.targets_ = detail::rows_of(target_array, target_width(), targets_name);
+            }
+            dataset.check_counts();
         }
-        dataset.check_counts();
         return dataset;
     }
 
@@ -188,20 +186,27 @@ private:
         }
     }
 
+    // What these refuse is not instantiated any further, so that their sentence is the compiler's only error.
     template <class Inputs, class Targets>
-    static constexpr void check_types() {
-        static_assert(
-            detail::ArrayLike<std::remove_cvref_t<Inputs>> && detail::ArrayLike<std::remove_cvref_t<Targets>>,
-            "lockstep: ArrayDataset takes arrays of numbers with data() and size() or shape(); evaluate a lazy expression "
-            "first, e.g. with xt::eval");
+    static constexpr bool check_types() {
+        constexpr bool arrays = detail::ArrayLike<std::remove_cvref_t<Inputs>> && detail::ArrayLike<std::remove_cvref_t<Targets>>;
+        static_assert(arrays, "lockstep: ArrayDataset takes arrays of numbers with data() and size() or shape(); evaluate a lazy "
+                              "expression first, e.g. with xt::eval");
+        return arrays;
     }
 
     template <class Stored, class A>
-    static constexpr void check_borrowable() {
-        static_assert(std::is_lvalue_reference_v<A> || std::ranges::borrowed_range<A>,
-                      "lockstep: ArrayDataset::borrow keeps a view: pass an array that outlives the dataset, not a temporary");
-        static_assert(std::is_same_v<detail::Element<std::remove_cvref_t<A>>, Stored>,
-                      "lockstep: ArrayDataset::borrow cannot convert: the array's elements must have the dataset's type");
+    static constexpr bool check_borrowable() {
+        if constexpr (detail::ArrayLike<std::remove_cvref_t<A>>) {
+            constexpr bool lives = std::is_lvalue_reference_v<A> || std::ranges::borrowed_range<A>;
+            constexpr bool same = std::is_same_v<detail::Element<std::remove_cvref_t<A>>, Stored>;
+            static_assert(
+                lives, "lockstep: ArrayDataset::borrow keeps a view: pass an array that outlives the dataset, not a temporary");
+            static_assert(same,
+                          "lockstep: ArrayDataset::borrow cannot convert: the array's elements must have the dataset's type");
+            return lives && same;
+        }
+        return false;
     }
 
     template <class Targets>

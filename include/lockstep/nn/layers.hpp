@@ -79,8 +79,9 @@ struct LogSoftmax {
             auto const largest = *std::max_element(x.begin(), x.end());
             auto sum = largest * 0; // a row with NaN or infinity stays not finite
             for (auto const value : x) { sum += std::exp(value - largest); }
-            auto const shift = largest + std::log(sum);
-            for (std::size_t i = 0; i < x.size(); ++i) { y[i] = x[i] - shift; }
+            auto const rest = std::log(sum);
+            // Never x - (largest + rest): among large logits the sum would lose the digits of `rest`.
+            for (std::size_t i = 0; i < x.size(); ++i) { y[i] = (x[i] - largest) - rest; }
         }
     }
     static void backward(auto const& pass) noexcept {

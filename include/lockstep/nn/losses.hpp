@@ -65,7 +65,7 @@ struct nll_loss_on {
 template <std::size_t Out>
 [[nodiscard]] std::size_t checked_label(std::size_t row, auto label) {
     if (label < 0 || static_cast<std::size_t>(label) >= Out) {
-        throw Error(concat("row ", row, " of the batch has label ", label, ", the network has ", Out, " outputs (labels 0 to ",
+        throw Error(concat("row ", row, " of the batch has label ", +label, ", the network has ", Out, " outputs (labels 0 to ",
                            Out - 1, ")"));
     }
     return static_cast<std::size_t>(label);

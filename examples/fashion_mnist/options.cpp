@@ -1,0 +1,139 @@
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <array>
+#include <charconv>
+#include <concepts>
+#include <limits>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+namespace {
+
+struct BackendName {
+    char const* name;
+    Backend backend;
+};
+constexpr std::array backends{BackendName{"serial", Backend::serial}, BackendName{"threads", Backend::threads}};
+
+constexpr int most_threads = 1024;
+
+[[noreturn]] void refuse(std::string const& flag, std::string const& expected, std::string const& got) {
+    throw UsageError(flag + " must be " + expected + ", got \"" + got + "\"");
+}
+
+/// The one place where numbers are read: the whole text must be a number from `lowest` to `highest`.
+template <class T>
+T number(std::string const& flag, std::string const& text, T lowest, T highest) {
+    T value{};
+    char const* const end = text.data() + text.size();
+    auto const [stop, error] = std::from_chars(text.data(), end, value);
+    // Written so that NaN is refused.
+    if (error == std::errc{} && stop == end && value >= lowest && value <= highest) { return value; }
+    std::ostringstream expected;
+    expected << (std::integral<T> ? "a whole number" : "a finite number") << " from " << lowest << " to " << highest;
+    refuse(flag, expected.str(), text);
+}
+
+Backend backend(std::string const& flag, std::string const& text) {
+    std::string names;
+    for (auto const& known : backends) {
+        if (text == known.name) { return known.backend; }
+        names += (names.empty() ? "" : " or ") + std::string{known.name};
+    }
+    refuse(flag, names, text);
+}
+
+/// Flags without their value ("--json --print-hash") and variables that were never set ("--data ''").
+std::filesystem::path path(std::string const& flag, std::string const& text) {
+    if (text.empty() || text.starts_with("--")) { refuse(flag, "a path", text); }
+    return text;
+}
+
+class Parser {
+public:
+    explicit Parser(Options& options) : options_{options} {
+        app_.set_help_flag("-h,--help", "Print this text");
+        add("--backend", "NAME", "How the workers talk to each other: serial (one worker) or threads", name_of(options_.backend),
+            [&](auto const& flag, auto const& text) { options_.backend = backend(flag, text); });
+        add_number("-n,--num-workers", options_.num_workers, 1, most_threads, "Replicas that share each batch");
+        add_number("--epochs", options_.epochs, 1, std::numeric_limits<int>::max(), "Passes over the training images");
+        constexpr double largest = std::numeric_limits<float>::max(); // the network's scalar
+        add_number("--lr", options_.lr, 0.0, largest, "Learning rate");
+        add_number("--momentum", options_.momentum, 0.0, largest, "Momentum of SGD");
+        add_number("--batch-size", options_.batch_size, std::size_t{1}, std::numeric_limits<std::size_t>::max(),
+                   "Images per step, over all workers");
+        add_number("--seed", options_.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+                   "Seed of the initial weights and of the shuffling");
+        add("--data", "FOLDER", "Folder of the four IDX files; without it the usual places", "",
+            [&](auto const& flag, auto const& text) { options_.data = path(flag, text); });
+        add_number("--threads-per-worker", options_.threads_per_worker, 1, most_threads, "BLAS threads of each worker");
+        add_flag("--smoke-test", options_.smoke_test, "Train for a few seconds only: 1 epoch of at most 300 steps");
+        add_flag("--print-hash", options_.print_hash, "Print a hash of each worker's parameters at the end");
+        add("--json", "FILE", "Write configuration, history, metrics and parameter hashes to this file", "",
+            [&](auto const& flag, auto const& text) { options_.json = path(flag, text); });
+    }
+
+    void parse(int argc, char const* const* argv) {
+        try {
+            app_.parse(argc, argv);
+        } catch (CLI::CallForHelp const&) {
+            options_.help = app_.help();
+            return;
+        } catch (CLI::ParseError const& error) { throw UsageError(error.what()); }
+        if (options_.smoke_test && app_.count("--epochs") == 0) { options_.epochs = 1; }
+        if (options_.backend == Backend::serial) {
+            if (app_.count("--num-workers") == 0) { options_.num_workers = 1; }
+            if (options_.num_workers != 1) {
+                refuse("--num-workers", "1 with --backend serial", std::to_string(options_.num_workers));
+            }
+        }
+    }
+
+private:
+    /// `read(flag, text)` is called with the flag's last value.
+    template <class Read>
+    void add(std::string const& flags, std::string const& kind, std::string const& help, std::string const& standard,
+             Read const& read) {
+        std::string const flag = flags.substr(flags.find("--"));
+        app_.add_option_function<std::string>(
+                flags, [flag, read](std::string const& text) { read(flag, text); }, help)
+            ->type_name(kind)
+            ->default_str(standard)
+            ->take_last();
+    }
+
+    template <class T>
+    void add_number(std::string const& flags, T& value, T lowest, T highest, std::string const& help) {
+        std::ostringstream standard;
+        standard << value;
+        add(flags, "N", help, standard.str(),
+            [&value, lowest, highest](auto const& flag, auto const& text) { value = number(flag, text, lowest, highest); });
+    }
+
+    void add_flag(std::string const& flag, bool& value, std::string const& help) {
+        app_.add_flag(flag, value, help)->disable_flag_override();
+    }
+
+    Options& options_;
+    CLI::App app_{"Trains a network on Fashion-MNIST, data-parallel: every worker takes its part of each batch, and all hold the "
+                  "same weights.",
+                  "fashion_mnist"};
+};
+
+} // namespace
+
+char const* name_of(Backend backend) {
+    for (auto const& known : backends) {
+        if (known.backend == backend) { return known.name; }
+    }
+    return "";
+}
+
+Options parse_options(int argc, char const* const* argv) {
+    Options options;
+    Parser{options}.parse(argc, argv);
+    return options;
+}

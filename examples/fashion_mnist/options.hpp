@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+/// How the workers talk to each other.
+enum class Backend { serial, threads };
+
+/// "serial", "threads"
+[[nodiscard]] char const* name_of(Backend backend);
+
+/// The command line, checked. The defaults are the reference job.
+struct Options {
+    Backend backend = Backend::threads;
+    int num_workers = 2;
+    int epochs = 50;
+    double lr = 1e-3;
+    double momentum = 0;
+    std::size_t batch_size = 64;
+    std::uint64_t seed = 1;
+    std::filesystem::path data{}; ///< empty: the usual places
+    bool smoke_test = false;
+    int threads_per_worker = 1;
+    bool print_hash = false;
+    std::filesystem::path json{}; ///< empty: none
+    std::string help{};           ///< when not empty, the user asked for this text and not for a run
+};
+
+/// A command line that cannot be followed; the text names the flag and its value.
+struct UsageError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// Throws UsageError.
+[[nodiscard]] Options parse_options(int argc, char const* const* argv);

@@ -1,0 +1,14 @@
+// expect-first: Dropout<std::ratio<N, D>> needs a probability in \[0, 1\)
+#include <lockstep/nn/model.hpp>
+
+#include <ratio>
+
+using namespace lockstep;
+
+#ifdef LOCKSTEP_CONTROL
+using P = std::ratio<2, 3>;
+#else
+using P = std::ratio<3, 2>;
+#endif
+
+Model<Sequential<Linear<4, 4>, Dropout<P>>> const model{seed(1)};
