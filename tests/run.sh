@@ -2,7 +2,7 @@
 # Installs what is missing, then builds and runs every test: sh tests/run.sh [gcc|clang|asan|tsan]...
 # Each preset has its own tree, build/<preset>; called again, only what changed is built.
 set -u
-cd "$(dirname "$0")/.." || exit 1
+cd "$(dirname "$0")/.." && cd "$(pwd -P)" || exit 1
 
 presets=${*:-gcc clang asan tsan}
 for preset in $presets; do
@@ -20,6 +20,11 @@ sh cmake/install-dependencies.sh test || exit 1
 # Builds on after an error and tests what there is, so that one run tells all; `broken` lists the steps that failed.
 run_preset() {
     broken=""
+    # A tree that was made elsewhere and then moved here cannot be built.
+    cache=build/$1/CMakeCache.txt
+    if [ -f "$cache" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$(pwd -P)" "$cache"; then
+        rm -rf "build/$1"
+    fi
     cmake --preset "$1" || { broken=" configure" && return; }
     cmake --build --preset "$1" -- -k 0 || broken=" build"
     ctest --preset "$1" || broken="$broken test"

@@ -78,6 +78,7 @@ void run(Options const& options) {
     summarise(result, options);
     // The last step of all can spoil weights without any training loss to show it.
     if (!std::isfinite(result.metrics.at("validation_loss"))) { throw Error("the validation loss is not finite: lower --lr"); }
+    std::fflush(stdout); // the file may be the same terminal or pipe
     if (!options.json.empty()) { write_run(options, CpuEngine::name, result); }
 }
 
@@ -100,7 +101,7 @@ int main(int argc, char** argv) {
         } else {
             std::fputs(options.help.c_str(), stdout);
         }
-        if (std::fflush(stdout) != 0) { throw Error("cannot write to the standard output"); }
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) { throw Error("cannot write to the standard output"); }
         return 0;
     } catch (UsageError const& error) {
         return fail(error.what() + std::string{" (--help lists the flags)"}, 2);

@@ -5,9 +5,9 @@
 #include <array>
 #include <charconv>
 #include <concepts>
+#include <functional>
 #include <limits>
 #include <sstream>
-#include <string_view>
 #include <system_error>
 
 namespace {
@@ -18,7 +18,7 @@ struct BackendName {
 };
 constexpr std::array backends{BackendName{"serial", Backend::serial}, BackendName{"threads", Backend::threads}};
 
-constexpr int most_threads = 1024;
+constexpr int most_threads = 256; // of a process or a product; more only slow each other down
 
 [[noreturn]] void refuse(std::string const& flag, std::string const& expected, std::string const& got) {
     throw UsageError(flag + " must be " + expected + ", got \"" + got + "\"");
@@ -56,6 +56,7 @@ class Parser {
 public:
     explicit Parser(Options& options) : options_{options} {
         app_.set_help_flag("-h,--help", "Print this text");
+        app_.allow_extras(); // refused below, in the order in which they came
         add("--backend", "NAME", "How the workers talk to each other: serial (one worker) or threads", name_of(options_.backend),
             [&](auto const& flag, auto const& text) { options_.backend = backend(flag, text); });
         add_number("-n,--num-workers", options_.num_workers, 1, most_threads, "Replicas that share each batch");
@@ -70,8 +71,9 @@ public:
         add("--data", "FOLDER", "Folder of the four IDX files; without it the usual places", "",
             [&](auto const& flag, auto const& text) { options_.data = path(flag, text); });
         add_number("--threads-per-worker", options_.threads_per_worker, 1, most_threads, "BLAS threads of each worker");
-        add_flag("--smoke-test", options_.smoke_test, "Train for a few seconds only: 1 epoch of at most 300 steps");
-        add_flag("--print-hash", options_.print_hash, "Print a hash of each worker's parameters at the end");
+        app_.add_flag("--smoke-test", options_.smoke_test,
+                      "A few seconds only: 300 steps per epoch, 1 epoch and learning rate 0.1 unless given");
+        app_.add_flag("--print-hash", options_.print_hash, "Print a hash of each worker's parameters at the end");
         add("--json", "FILE", "Write configuration, history, metrics and parameter hashes to this file", "",
             [&](auto const& flag, auto const& text) { options_.json = path(flag, text); });
     }
@@ -83,7 +85,13 @@ public:
             options_.help = app_.help();
             return;
         } catch (CLI::ParseError const& error) { throw UsageError(error.what()); }
-        if (options_.smoke_test && app_.count("--epochs") == 0) { options_.epochs = 1; }
+        std::string unexpected;
+        for (auto const& argument : app_.remaining()) { unexpected += (unexpected.empty() ? "" : " ") + argument; }
+        if (!app_.remaining().empty()) { throw UsageError("unexpected: " + unexpected); }
+        if (options_.smoke_test) {
+            if (app_.count("--epochs") == 0) { options_.epochs = 1; }
+            if (app_.count("--lr") == 0) { options_.lr = 0.1; } // learns something in a few steps
+        }
         if (options_.backend == Backend::serial) {
             if (app_.count("--num-workers") == 0) { options_.num_workers = 1; }
             if (options_.num_workers != 1) {
@@ -93,8 +101,9 @@ public:
     }
 
 private:
-    /// `read(flag, text)` is called with the flag's last value.
-    template <class Read>
+    using Read = std::function<void(std::string const& flag, std::string const& text)>;
+
+    /// `read` is called with the flag's last value.
     void add(std::string const& flags, std::string const& kind, std::string const& help, std::string const& standard,
              Read const& read) {
         std::string const flag = flags.substr(flags.find("--"));
@@ -111,10 +120,6 @@ private:
         standard << value;
         add(flags, "N", help, standard.str(),
             [&value, lowest, highest](auto const& flag, auto const& text) { value = number(flag, text, lowest, highest); });
-    }
-
-    void add_flag(std::string const& flag, bool& value, std::string const& help) {
-        app_.add_flag(flag, value, help)->disable_flag_override();
     }
 
     Options& options_;

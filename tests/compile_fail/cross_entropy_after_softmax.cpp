@@ -1,5 +1,6 @@
 // expect-first: CrossEntropyLoss takes logits or log-probabilities, but this network ends in Softmax: remove it or use LogSoftmax
 // expect: cross_entropy_loss_on<lockstep::Sequential<lockstep::Linear<4(UL)?, 2(UL)?>, lockstep::Softmax>, 2(UL)?>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 #include <vector>

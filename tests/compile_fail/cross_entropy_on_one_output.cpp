@@ -1,5 +1,6 @@
 // expect-first: CrossEntropyLoss needs a network with at least two outputs, one per class
 // expect: cross_entropy_loss_on<lockstep::Sequential<lockstep::Linear<4(UL)?, 1(UL)?>[^;]*>, 1(UL)?>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 #include <vector>

@@ -2,6 +2,7 @@
 // expect: loss_for_dataset<lockstep::ArrayDataset<4(UL)?, lockstep::TargetVectors<2(UL)?>[^;]*>, lockstep::CrossEntropyLoss>
 #include <lockstep/comm/serial.hpp>
 #include <lockstep/data/array_dataset.hpp>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/train/trainer.hpp>

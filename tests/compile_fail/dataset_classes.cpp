@@ -3,6 +3,7 @@
 // lockstep::Sequential<lockstep::Linear<784(UL)?, 10(UL)?>[^;]*>, 10(UL)?>
 #include <lockstep/comm/serial.hpp>
 #include <lockstep/data/array_dataset.hpp>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/train/trainer.hpp>

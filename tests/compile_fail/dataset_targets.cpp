@@ -3,6 +3,7 @@
 // lockstep::Sequential<lockstep::Linear<4(UL)?, 2(UL)?>[^;]*>, 2(UL)?>
 #include <lockstep/comm/serial.hpp>
 #include <lockstep/data/array_dataset.hpp>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/train/trainer.hpp>

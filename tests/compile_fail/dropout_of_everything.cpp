@@ -1,5 +1,6 @@
 // Probability 1 would divide by 0.
 // expect-first: Dropout<std::ratio<N, D>> needs a probability in \[0, 1\)
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 #include <ratio>

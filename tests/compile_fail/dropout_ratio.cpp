@@ -1,4 +1,5 @@
 // expect-first: Dropout<std::ratio<N, D>> needs a probability in \[0, 1\)
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 #include <ratio>

@@ -1,4 +1,5 @@
 // expect-first: a Sequential needs at least one layer
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 using namespace lockstep;

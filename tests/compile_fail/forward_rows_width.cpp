@@ -1,6 +1,7 @@
 // expect-first: these rows do not fit the network: their width is not its number of inputs
 // expect: rows_for_network<lockstep::Rows<(float const|const float), 3(UL)?>, 3(UL)?,
 // lockstep::Sequential<lockstep::Linear<4(UL)?, 2(UL)?>[^;]*>, 4(UL)?>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 using namespace lockstep;

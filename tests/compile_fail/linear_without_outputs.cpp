@@ -1,4 +1,5 @@
 // expect-first: Linear<In, Out> needs at least one input and one output
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 using namespace lockstep;

@@ -1,4 +1,5 @@
 // expect-first: this is not a loss: see nn/losses.hpp
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 #include <vector>

@@ -1,6 +1,7 @@
 // expect-first: two neighbouring layers of Sequential do not fit: the first one's output width is not the second one's input
 // width expect: neighbouring_layers<1(UL)?, lockstep::Linear<784(UL)?, 512(UL)?>, 512(UL)?, lockstep::Linear<128(UL)?, 10(UL)?>,
 // 128(UL)?>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 using namespace lockstep;

@@ -2,6 +2,7 @@
 // expect-first: two neighbouring layers of Sequential do not fit: the first one's output width is not the second one's input
 // width expect: neighbouring_layers<4(UL)?, lockstep::Linear<512(UL)?, 128(UL)?>, 128(UL)?, lockstep::Linear<64(UL)?, 10(UL)?>,
 // 64(UL)?>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 using namespace lockstep;

@@ -1,5 +1,6 @@
 // expect-first: NLLLoss takes log-probabilities: end the network with LogSoftmax, or use CrossEntropyLoss on logits
 // expect: nll_loss_on<lockstep::Sequential<lockstep::Linear<4(UL)?, 2(UL)?>[^;]*>, lockstep::Linear<4(UL)?, 2(UL)?>[ ]?>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 #include <vector>

@@ -1,5 +1,6 @@
 // expect-first: this type is not a layer: it needs forward and backward as nn/layer.hpp describes them
 // expect: layer_in_sequential<Swish, 8(UL)?, 8(UL)?>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 using namespace lockstep;

@@ -1,4 +1,5 @@
 // expect-first: no layer of this Sequential has a width of its own: begin with Linear<In, Out>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 using namespace lockstep;

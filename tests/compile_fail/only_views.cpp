@@ -1,5 +1,6 @@
 // A network that computes nothing.
 // expect-first: no layer of this Sequential has a width of its own
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 using namespace lockstep;

@@ -1,6 +1,7 @@
 // expect-first: predict takes arrays of numbers with data\(\) and size\(\) or shape\(\); evaluate a lazy expression first, e.g.
 // with xt::eval
 #include <lockstep/engine/xtensor.hpp>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 
 using namespace lockstep;

@@ -1,5 +1,6 @@
 // expect-first: Trainer's third argument is not an optimizer: see optim/optimizer.hpp
 #include <lockstep/comm/serial.hpp>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/train/trainer.hpp>

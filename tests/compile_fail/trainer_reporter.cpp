@@ -1,5 +1,6 @@
 // expect-first: Trainer's last arguments are reporters: see train/reporter.hpp
 #include <lockstep/comm/serial.hpp>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/train/trainer.hpp>

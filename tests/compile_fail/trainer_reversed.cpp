@@ -1,6 +1,7 @@
 // Two arguments in the wrong order.
 // expect-first: Trainer's second argument is not a loss: see nn/losses.hpp
 #include <lockstep/comm/serial.hpp>
+#include <lockstep/nn/layers.hpp>
 #include <lockstep/nn/model.hpp>
 #include <lockstep/optim/sgd.hpp>
 #include <lockstep/train/trainer.hpp>

@@ -128,6 +128,7 @@ private:
     template <Communicable T>
     std::span<detail::Post const> meet(detail::Operation operation, std::span<T> values, int root = 0,
                                        void* parameters = nullptr) {
+        group_.check_usable();
         auto const posts = group_.posts(turn_++);
         auto& own = posts[index()];
         own.call = {operation, detail::scalar_of<T>, root, values.size()};

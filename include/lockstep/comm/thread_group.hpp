@@ -66,9 +66,9 @@ struct Released : std::exception {
 
 /// What the workers of one `ThreadCommunicator` launch share.
 ///
-/// A collective operation is: write your post of this turn; `meet`; use the posts of all; if others used your memory, `part`.
-/// Posts have two turns. A worker that overwrites its post of turn k for turn k + 2 has met all in turn k + 1, and they came
-/// there only when they were done with the posts of turn k; so nobody is ever more than one turn ahead of a reader.
+/// A collective operation is: `check_usable`; write your post of this turn; `meet`; use the posts of all; if others used your
+/// memory, `part`. Posts have two turns. A worker that overwrites its post of turn k for turn k + 2 has met all in turn k + 1,
+/// and they came there only when they were done with the posts of turn k; so nobody is ever more than one turn ahead of a reader.
 ///
 /// Between `meet` and `part` no worker may leave, by exception or otherwise, since others may be using its memory.
 class ThreadGroup {
@@ -82,6 +82,11 @@ public:
     [[nodiscard]] std::span<Post> posts(std::size_t turn) noexcept {
         auto const size = static_cast<std::size_t>(size_);
         return {posts_.data() + turn % 2 * size, size};
+    }
+
+    /// Call before writing a post: after a failure workers are no longer in step, and others may still be reading it.
+    void check_usable() const {
+        if (failed_.load(std::memory_order_acquire)) { throw Released{}; }
     }
 
     /// Waits until all have posted; throws the same error on all if they do not agree.

@@ -79,7 +79,7 @@ template <class Net, class LossType, class EngineType = CpuEngine>
             double const numeric = (above - below) / (2 * options.step);
             double const error = std::abs(gradient[i] - numeric) / std::max({1.0, std::abs(gradient[i]), std::abs(numeric)});
             ++result.checked;
-            if (!(error <= result.worst_error)) { // NaN counts as the worst
+            if (!(error <= result.worst_error) && !std::isnan(result.worst_error)) { // NaN is the worst and stays it
                 result.worst_error = error;
                 result.worst_tensor = names.tensors[tensor].name;
                 result.worst_index = i;

@@ -10,6 +10,7 @@
 #include "lockstep/engine/cpu.hpp"
 #include "lockstep/engine/engine.hpp"
 #include "lockstep/nn/initialize.hpp"
+#include "lockstep/nn/layers.hpp"
 #include "lockstep/nn/losses.hpp"
 #include "lockstep/nn/plan.hpp"
 #include "lockstep/nn/sequential.hpp"
@@ -136,7 +137,7 @@ public:
     [[nodiscard]] StateDict<T> state_dict(std::string_view prefix = "") const;
 
     /// Takes all parameters from `state`, by name, each with `prefix` before it. Throws ArgumentError naming what is missing,
-    /// unexpected or of another shape; the model is then unchanged.
+    /// unexpected, repeated or of another shape; the model is then unchanged.
     void load_state_dict(StateDict<T> const& state, std::string_view prefix = "");
 
     /// A hash of the parameters' bits, without the gaps: equal hashes mean equal replicas.
@@ -222,6 +223,7 @@ void Model<Net, EngineType, T>::load_state_dict(StateDict<T> const& state, std::
         bool known = false;
         for (std::size_t i = 0; i < Net::tensor_count && !known; ++i) { known = tensor.name == tensor_name(prefix, i); }
         if (!known) { problems += "; unexpected \"" + tensor.name + "\""; }
+        if (&state.at(tensor.name) != &tensor) { problems += "; repeated \"" + tensor.name + "\""; }
     }
     if (!problems.empty()) {
         throw ArgumentError("this state dict does not fit " + Net::description() + ": " + problems.substr(2));

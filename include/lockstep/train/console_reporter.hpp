@@ -4,6 +4,7 @@
 #include "lockstep/train/reporter.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -25,6 +26,16 @@ public:
     ConsoleReporter() : ConsoleReporter(ConsoleReporterOptions{}) {}
     explicit ConsoleReporter(ConsoleReporterOptions options)
         : options_{options}, terminal_{::isatty(::fileno(options.stream)) == 1} {}
+
+    ConsoleReporter(ConsoleReporter const&) = default;
+    ConsoleReporter& operator=(ConsoleReporter const&) = default;
+    /// A training that fails within an epoch leaves its progress line: what is printed next begins on a new one.
+    ~ConsoleReporter() {
+        if (line_is_open_) {
+            std::fputc('\n', options_.stream);
+            std::fflush(options_.stream);
+        }
+    }
 
     void on_start(RunInfo const& run) {
         run_ = run;
@@ -67,25 +78,32 @@ private:
 
     void clear_line() {
         if (terminal_) { std::fputs("\r\x1b[K", options_.stream); }
+        line_is_open_ = false;
     }
 
-    /// Stays below 80 columns, so that the carriage return finds the line's beginning.
+    /// Cut below 80 columns, so that the carriage return finds the line's beginning.
     void draw(StepInfo const& step, double seconds) {
-        constexpr std::size_t bar_width = 20;
+        constexpr std::size_t bar_width = 10;
         double const done =
             static_cast<double>(step.samples) / static_cast<double>(std::max<std::size_t>(run_.samples_per_epoch, 1));
         auto const filled = std::min(bar_width, static_cast<std::size_t>(done * bar_width));
         std::string const bar = std::string(filled, '=') + std::string(bar_width - filled, ' ');
         auto const left = static_cast<long>(done > 0 ? seconds * (1 - done) / done + 0.5 : 0);
         double const rate = seconds > 0 ? static_cast<double>(step.samples) / seconds : 0;
+        std::array<char, 80> line{};
+        auto const length =
+            std::snprintf(line.data(), line.size(), "epoch %d/%d [%s] %3.0f %%  %.0f samples/s  %ld:%02ld left  loss %.4f",
+                          step.epoch, run_.epochs, bar.c_str(), 100 * done, rate, left / 60, left % 60, step.running_loss);
+        if (length < 0) { return; }
         clear_line();
-        std::fprintf(options_.stream, "epoch %d/%d [%s] %3.0f %%  %.0f samples/s  %ld:%02ld left  loss %.4f", step.epoch,
-                     run_.epochs, bar.c_str(), 100 * done, rate, left / 60, left % 60, step.running_loss);
+        std::fputs(line.data(), options_.stream);
         std::fflush(options_.stream);
+        line_is_open_ = true;
     }
 
     ConsoleReporterOptions options_;
     bool terminal_;
+    bool line_is_open_ = false;
     RunInfo run_{};
     Clock::time_point epoch_start_{};
     Clock::time_point drawn_{};

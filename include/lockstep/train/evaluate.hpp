@@ -50,6 +50,20 @@ struct loss_for_dataset {
     static constexpr bool fits = labels == (LossType::kind == TargetKind::labels);
 };
 
+/// Puts a model into evaluation mode and, whatever happens, back into the mode that it had.
+template <class ModelType>
+class EvaluationMode {
+public:
+    explicit EvaluationMode(ModelType& model) noexcept : model_{model}, was_training_{model.training()} { model_.eval(); }
+    EvaluationMode(EvaluationMode const&) = delete;
+    EvaluationMode& operator=(EvaluationMode const&) = delete;
+    ~EvaluationMode() { model_.train(was_training_); }
+
+private:
+    ModelType& model_;
+    bool was_training_;
+};
+
 /// Refuses, at compile time, a dataset that does not fit the network or the loss.
 template <class Data, class Net, class LossType>
 constexpr void check_dataset() {
@@ -71,8 +85,7 @@ constexpr void check_dataset() {
 template <class ModelType, class LossType, class Data, class Comm>
 [[nodiscard]] Evaluation evaluate(ModelType& model, LossType const& loss, DataLoader<Data>& data, Comm& comm) {
     detail::check_dataset<Data, typename ModelType::Network, LossType>();
-    bool const was_training = model.training();
-    model.eval();
+    detail::EvaluationMode const mode{model};
     double loss_sum = 0;
     double correct = 0; // whole numbers, exact in double up to 2^53
     for (auto const& batch : data) {
@@ -87,7 +100,6 @@ template <class ModelType, class LossType, class Data, class Comm>
             }
         }
     }
-    model.train(was_training);
     std::array<double, 2> sums{loss_sum, correct};
     comm.all_reduce(std::span<double>{sums});
     auto const samples = static_cast<double>(data.samples());

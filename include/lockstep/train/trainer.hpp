@@ -97,6 +97,7 @@ private:
         model_.reserve(train.max_rows());
         report([&](auto& reporter) { reporter.on_start(run_info(train, options)); });
         Result result;
+        result.history.reserve(static_cast<std::size_t>(std::min(options.epochs, 10'000)));
         for (int epoch = 1; epoch <= options.epochs; ++epoch) {
             auto const start = Clock::now();
             EpochMetrics metrics{.epoch = epoch};

@@ -1,0 +1,108 @@
+// The command line of the big example: every flag, and every way to get one wrong.
+#include "examples/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace {
+
+Outcome fashion_mnist(Arguments const& arguments) { return run_program(FASHION_MNIST_PROGRAM, arguments); }
+
+/// Exit code 2, nothing but one line, and in it all of `words`.
+void expect_refused(Arguments const& arguments, Arguments const& words) {
+    std::string line;
+    for (auto const& argument : arguments) { line += "'" + argument + "' "; }
+    SCOPED_TRACE(line);
+    auto const run = fashion_mnist(arguments);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_EQ(run.out, "");
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    EXPECT_TRUE(run.err.starts_with("error: ")) << run.err;
+    EXPECT_TRUE(run.err.ends_with("\n")) << run.err;
+    for (auto const& word : words) { EXPECT_NE(run.err.find(word), std::string::npos) << word << " is not in " << run.err; }
+}
+
+void expect_refused_values(std::string const& flag, Arguments const& values) {
+    for (auto const& value : values) { expect_refused({flag, value}, {flag, "got \"" + value + "\""}); }
+}
+
+TEST(FashionMnistUsage, HelpListsEveryFlag) {
+    for (auto const* const flag : {"--help", "-h"}) {
+        auto const run = fashion_mnist({flag});
+        EXPECT_EQ(run.exit_code, 0);
+        EXPECT_EQ(run.err, "");
+        for (auto const* const name :
+             {"--backend", "-n,--num-workers", "--epochs", "--lr", "--momentum", "--batch-size", "--seed", "--data",
+              "--smoke-test", "--threads-per-worker", "--print-hash", "--json", "-h,--help"}) {
+            EXPECT_NE(run.out.find(name), std::string::npos) << name;
+        }
+    }
+}
+
+TEST(FashionMnistUsage, RefusesCounts) {
+    Arguments const no_counts{"0",  "-1", "", "x", "3x", "2.5", "1e3", "0x10", " 3", "+3", "nan", "99999999999999999999",
+                              "%%", "{}"};
+    for (auto const* const flag : {"--num-workers", "--epochs", "--batch-size", "--threads-per-worker"}) {
+        expect_refused_values(flag, no_counts);
+    }
+    expect_refused_values("--num-workers", {"257", "2147483648"});
+    expect_refused_values("--threads-per-worker", {"257"});
+    expect_refused_values("--epochs", {"2147483648"});
+    expect_refused_values("--batch-size", {"18446744073709551616"});
+    expect_refused({"-n", "0"}, {"--num-workers", "\"0\""});
+    expect_refused({"-n0"}, {"--num-workers", "\"0\""});
+    expect_refused({"--batch-size=0"}, {"--batch-size", "\"0\""});
+}
+
+TEST(FashionMnistUsage, RefusesRates) {
+    for (auto const* const flag : {"--lr", "--momentum"}) {
+        expect_refused_values(flag, {"nan", "-nan", "inf", "-inf", "infinity", "1e999", "1e39", "abc", "-1", "-0.1", "", "0.1x",
+                                     "0,1", "0.1 0.2", "0x1p3", "1e", "."});
+    }
+}
+
+TEST(FashionMnistUsage, RefusesSeeds) { expect_refused_values("--seed", {"-1", "18446744073709551616", "1.5", "x", ""}); }
+
+TEST(FashionMnistUsage, RefusesBackends) {
+    expect_refused_values("--backend", {"mpi", "Threads", "", "serial,threads"});
+    expect_refused({"--backend", "mpi"}, {"serial or threads"});
+    expect_refused({"--backend", "serial", "-n", "2"}, {"--num-workers", "--backend serial", "\"2\""});
+    expect_refused({"-n", "3", "--backend", "serial", "--smoke-test"}, {"--num-workers", "--backend serial", "\"3\""});
+}
+
+TEST(FashionMnistUsage, RefusesPaths) {
+    expect_refused_values("--data", {"", "--print-hash"});
+    expect_refused_values("--json", {"", "--print-hash"});
+}
+
+TEST(FashionMnistUsage, RefusesWhatIsNoFlag) {
+    expect_refused({"--foo", "3"}, {"--foo 3"});
+    expect_refused({"--epoch=3"}, {"--epoch=3"});
+    expect_refused({"--LR", "1"}, {"--LR 1"});
+    expect_refused({"extra"}, {"extra"});
+    expect_refused({"-x"}, {"-x"});
+    expect_refused({"--", "--lr"}, {"--lr"});
+    expect_refused({"--epochs", "3", "4"}, {"unexpected: 4"});
+    expect_refused({"--smoke-test=x"}, {"--smoke-test", "x"});
+    expect_refused({""}, {"unexpected"});
+}
+
+TEST(FashionMnistUsage, RefusesFlagsWithoutTheirValue) {
+    for (auto const* const flag : {"--backend", "--num-workers", "--epochs", "--lr", "--momentum", "--batch-size", "--seed",
+                                   "--data", "--threads-per-worker", "--json"}) {
+        expect_refused({flag}, {flag});
+    }
+}
+
+TEST(FashionMnistUsage, OneLineEvenForValuesOfSeveral) {
+    expect_refused({"--lr", "1\n2"}, {"--lr", "\"1 2\""});
+    expect_refused({"--x\ny\r\x1b[2J"}, {"--x y"});
+}
+
+TEST(FashionMnistUsage, RefusesBeforeItReadsAnything) {
+    expect_refused({"--data", "/nowhere", "--lr", "nan"}, {"--lr", "\"nan\""});
+}
+
+} // namespace

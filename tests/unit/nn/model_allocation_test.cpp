@@ -1,0 +1,95 @@
+#include <lockstep/nn/model.hpp>
+
+#include <lockstep/nn/layers.hpp>
+#include <lockstep/optim/sgd.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#endif
+
+#ifdef SANITIZED
+
+TEST(ModelAllocation, ReserveTakesAllMemory) { GTEST_SKIP() << "a sanitizer brings its own operator new"; }
+
+#else
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+void* count_and_allocate(std::size_t size, std::size_t align) {
+    ++allocations;
+    void* const result = std::aligned_alloc(align, (size + align - 1) / align * align);
+    if (result == nullptr) { throw std::bad_alloc(); }
+    return result;
+}
+
+} // namespace
+
+// Not inlined, since GCC would see malloc's family through one of a pair and warn of a mismatch.
+void* operator new(std::size_t size) { return count_and_allocate(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t align) { return count_and_allocate(size, static_cast<std::size_t>(align)); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t /*align*/) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/, std::align_val_t /*align*/) noexcept {
+    std::free(memory);
+}
+
+namespace {
+
+using lockstep::Linear;
+using lockstep::Rows;
+using Net = lockstep::Sequential<lockstep::Dropout<>, Linear<20, 33>, lockstep::ReLU, Linear<33, 7>, lockstep::Tanh,
+                                 lockstep::Softmax, Linear<7, 3>, lockstep::LogSoftmax>;
+
+template <class T>
+void expect_no_allocations(bool reserve) {
+    lockstep::Model<Net, lockstep::CpuEngine, T> model{lockstep::seed(1)};
+    lockstep::SGD const sgd{.lr = 0.1, .momentum = 0.9};
+    auto state = sgd.init<T>(model.parameters().size());
+    std::vector<T> const x(20 * 64, T(0.5));
+    std::vector<int> const labels(64, 1);
+    auto const step = [&](std::size_t rows) {
+        model.forward(Rows<T const, 20>{x.data(), rows});
+        static_cast<void>(model.loss(lockstep::NLLLoss{}, std::span{labels}.first(rows), 64));
+        model.backward();
+        sgd.step(model.parameters(), std::span<T const>{model.gradients()}, state);
+    };
+    if (reserve) {
+        model.reserve(64);
+    } else {
+        step(64);
+    }
+    long const before = allocations;
+    for (int i = 0; i < 100; ++i) { step(static_cast<std::size_t>(64 - i % 65)); }
+    EXPECT_EQ(allocations - before, 0) << (reserve ? "after reserve" : "after the first step");
+}
+
+TEST(ModelAllocation, ReserveTakesAllMemory) {
+    long const start = allocations;
+    auto const probe = std::make_unique<int>(1);
+    ASSERT_GT(allocations, start) << "the counter does not count";
+    for (bool const reserve : {false, true}) { // the first also lets BLAS take its own
+        expect_no_allocations<float>(reserve);
+        expect_no_allocations<double>(reserve);
+    }
+}
+
+} // namespace
+
+#endif

@@ -1,0 +1,94 @@
+#include "lockstep/train/update.hpp"
+
+#include "unit/train/training.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace {
+
+using namespace lockstep;
+
+/// A communicator that can do no more than it must.
+template <class Comm>
+struct Unfused {
+    Comm& comm;
+    [[nodiscard]] int rank() const { return comm.rank(); }
+    [[nodiscard]] int size() const { return comm.size(); }
+    template <class T>
+    void all_reduce(std::span<T> values) {
+        comm.all_reduce(values);
+    }
+    template <class T>
+    void broadcast(std::span<T> values, int root) {
+        comm.broadcast(values, root);
+    }
+    void barrier() { comm.barrier(); }
+};
+
+/// An optimizer that makes its step in one piece only.
+struct WholeSGD {
+    SGD sgd;
+    template <class T>
+    [[nodiscard]] auto init(std::size_t size) const {
+        return sgd.init<T>(size);
+    }
+    template <class T>
+    void step(std::span<T> parameters, std::span<T const> gradients, SGD::State<T>& state) const {
+        sgd.step(parameters, gradients, state);
+    }
+};
+
+static_assert(Communicator<Unfused<ThreadCommunicator>> && !FusesUpdate<Unfused<ThreadCommunicator>, float>);
+static_assert(Optimizer<WholeSGD, float> && !ElementwiseOptimizer<WholeSGD, float>);
+
+template <class Comm, class OptimizerType>
+std::vector<float> parameters_after(Comm& comm, OptimizerType const& optimizer) {
+    DataLoader train{training::train_data(), comm, {.batch_size = 17, .seed = 1}};
+    Trainer trainer{Model<training::Net>{seed(1)}, CrossEntropyLoss{}, optimizer, comm};
+    trainer.fit(train, {.epochs = 3});
+    auto const parameters = trainer.model().parameters();
+    return {parameters.begin(), parameters.end()};
+}
+
+TEST(BackwardAverageUpdate, FusedWaysEndWithThePlainWaysBits) {
+    for (SGD const& sgd :
+         {SGD{.lr = 0.1}, SGD{.lr = 0.1, .weight_decay = 1e-2}, SGD{.lr = 0.05, .momentum = 0.9, .dampening = 0.1},
+          SGD{.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-3, .nesterov = true}}) {
+        for (int const workers : {1, 2, 3, 7}) {
+            launch<ThreadCommunicator>({.num_workers = workers}, [&](auto& comm) {
+                auto const fused = parameters_after(comm, sgd);
+                EXPECT_EQ(parameters_after(comm, WholeSGD{sgd}), fused) << workers << " workers";
+                Unfused<ThreadCommunicator> unfused{comm};
+                EXPECT_EQ(parameters_after(unfused, sgd), fused) << workers << " workers";
+            });
+        }
+    }
+}
+
+/// An engine may take over the whole step.
+struct FusedModel {
+    using value_type = float;
+    bool fused = false;
+    void backward() {}
+    static std::span<float> gradients() { return {}; }
+    static std::span<float> parameters() { return {}; }
+    template <class Comm, class OptimizerType, class State>
+    void backward_average_update(Comm& /*comm*/, OptimizerType const& /*optimizer*/, State& /*state*/) {
+        fused = true;
+    }
+};
+
+TEST(BackwardAverageUpdate, AnEngineThatCanDoAllDoesIt) {
+    FusedModel model;
+    SerialCommunicator comm;
+    SGD const sgd{};
+    auto state = sgd.init<float>(0);
+    backward_average_update(model, comm, sgd, state);
+    EXPECT_TRUE(model.fused);
+}
+
+} // namespace
