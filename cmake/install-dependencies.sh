@@ -6,7 +6,7 @@ set -eu
 
 library="g++ cmake ninja-build libxtensor-dev libxtensor-blas-dev libopenblas-dev zlib1g-dev"
 example="libcli11-dev nlohmann-json3-dev dataset-fashion-mnist"
-test="$example libgtest-dev clang-14 binutils"
+test="$example libgtest-dev clang-14 binutils curl"
 benchmark="$example"
 
 [ "${LOCKSTEP_SKIP_INSTALL:-0}" != 1 ] || exit 0

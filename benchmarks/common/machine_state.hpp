@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -57,11 +58,11 @@ inline void pin(int core) {
 }
 
 /// Independent chains of multiply-adds for `seconds`; GFLOP/s. Inlined into functions that are compiled for one instruction set.
-template <int Bytes, int Chains>
+template <std::size_t Bytes, std::size_t Chains>
 [[gnu::always_inline]] inline double multiply_adds(double seconds) {
     using Vector [[gnu::vector_size(Bytes)]] = float;
     Vector sums[Chains];
-    for (int i = 0; i < Chains; ++i) { sums[i] = Vector{} + 1e-3F * static_cast<float>(i); }
+    for (std::size_t i = 0; i < Chains; ++i) { sums[i] = Vector{} + 1e-3F * static_cast<float>(i); }
     Vector factor = Vector{} + 0.999F;
     Vector addend = Vector{} + 1e-4F;
     double const start = now();
@@ -70,12 +71,12 @@ template <int Bytes, int Chains>
     do {
         for (int round = 0; round < 20000; ++round) {
 #pragma GCC unroll 32
-            for (int i = 0; i < Chains; ++i) { sums[i] = sums[i] * factor + addend; }
+            for (std::size_t i = 0; i < Chains; ++i) { sums[i] = sums[i] * factor + addend; }
         }
         rounds += 20000;
         elapsed = now() - start;
     } while (elapsed < seconds);
-    for (int i = 1; i < Chains; ++i) { sums[0] += sums[i]; }
+    for (std::size_t i = 1; i < Chains; ++i) { sums[0] += sums[i]; }
     volatile float sink = sums[0][0];
     static_cast<void>(sink);
     return static_cast<double>(rounds) * Chains * (Bytes / 4) * 2 / elapsed / 1e9;

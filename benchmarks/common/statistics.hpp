@@ -11,6 +11,7 @@ struct Repeats {
     std::vector<double> values;
 
     void add(double value) { values.push_back(value); }
+    [[nodiscard]] std::size_t size() const { return values.size(); }
     [[nodiscard]] double median() const {
         auto sorted = values;
         std::sort(sorted.begin(), sorted.end());

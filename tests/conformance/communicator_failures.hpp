@@ -79,7 +79,7 @@ void fail_at(Comm& comm, int culprit, int phase) {
     static_cast<void>(lockstep::all_reduce_sum(comm, 1.0));
     reach(4);
     if constexpr (lockstep::FusesUpdate<Comm, float>) {
-        comm.reduce_update(std::span<float>{data}, std::span<float>{parameters},
+        comm.reduce_update(0.0, std::span<float>{data}, std::span<float>{parameters},
                            [&](std::size_t, std::span<float>, std::span<float const>) { reach(5); });
     } else {
         reach(5);

@@ -213,7 +213,7 @@ TYPED_TEST_P(CommunicatorSuite, ReduceUpdateIsAllReduceAndUpdate) {
                     std::vector<int> calls(count);
                     for (std::uint64_t step = 0; step < 2; ++step) {
                         auto gradients = values<T>(comm.rank(), count, step);
-                        comm.reduce_update(std::span<T>{gradients}, std::span<T>{parameters}, NotingUpdate<T>{&calls});
+                        comm.reduce_update(0.0, std::span<T>{gradients}, std::span<T>{parameters}, NotingUpdate<T>{&calls});
                     }
                     auto const expected = [&](std::size_t i) {
                         T parameter = value<T>(77, i, 1);
@@ -244,7 +244,7 @@ TYPED_TEST_P(CommunicatorSuite, ReduceUpdateOfSharedParameters) {
                 TypeParam::run(workers, [&](auto& comm) {
                     auto gradients = values<float>(comm.rank(), count, 6);
                     std::vector<int> calls(count);
-                    comm.reduce_update(std::span<float>{gradients}, std::span<float>{shared}, NotingUpdate<float>{&calls});
+                    comm.reduce_update(0.0, std::span<float>{gradients}, std::span<float>{shared}, NotingUpdate<float>{&calls});
                 });
                 auto const expected = [&](std::size_t i) {
                     return value<float>(77, i, 2) - 0.125F * expected_sum<float>(workers, i, 6);

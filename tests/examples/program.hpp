@@ -64,8 +64,8 @@ inline Outcome run_program(std::string const& program, Arguments const& argument
     Folder const folder;
     std::string const out_file = out.empty() ? folder / "out" : out;
     std::string command = quoted(program);
-    for (auto const& argument : arguments) { command += " " + quoted(argument); }
-    command += " </dev/null >" + quoted(out_file) + " 2>" + quoted(folder / "err");
+    for (auto const& argument : arguments) { command.append(" ").append(quoted(argument)); }
+    command.append(" </dev/null >").append(quoted(out_file)).append(" 2>").append(quoted(folder / "err"));
     int const status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 256, out.empty() ? read_text(out_file) : "", read_text(folder / "err")};
 }

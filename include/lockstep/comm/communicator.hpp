@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace lockstep {
@@ -16,8 +17,10 @@ concept Communicable =
 
 /// A communicator is one worker's end of a group of `size()` workers. The written contract, tested by tests/conformance:
 ///
+/// - `name` says what it is ("threads"), for people.
 /// - `rank()` is this worker's number in [0, size()); neither changes.
-/// - The other three are collective: every worker of the group calls the same operations in the same order with spans of the same
+/// - `all_reduce`, `broadcast` and `barrier` are collective: every worker of the group calls the same operations in the same
+/// order with spans of the same
 ///   length and scalar type. A worker that does otherwise is told so with an `Error` naming ranks and operations, where the
 ///   communicator can see it; the group is then of no further use.
 /// - `all_reduce(values)`: afterwards every worker's `values` hold the element-wise sums over all workers, the same bits on all.
@@ -31,6 +34,7 @@ concept Communicable =
 template <class C>
 concept Communicator = requires(C& comm, C const& constant, std::span<float> floats, std::span<double> doubles,
                                 std::span<std::int64_t> integers, std::span<std::uint64_t> words, int root) {
+    { C::name } -> std::convertible_to<char const*>;
     { constant.rank() } -> std::same_as<int>;
     { constant.size() } -> std::same_as<int>;
     comm.all_reduce(floats);
@@ -67,16 +71,24 @@ inline void check_same_length(std::size_t gradients, std::size_t parameters) {
 
 } // namespace detail
 
-/// A communicator that also offers `reduce_update(gradients, parameters, update)`, collective: `all_reduce(gradients)` and then
-/// an element-wise update of `parameters`, fused. Each worker calls `update(offset, parameters_piece, summed_gradients_piece)`
-/// for the pieces of its own slice only, always the same slice for the same count and size(), and the others receive the result.
-/// Before it, `parameters` are equal on all workers (they may be one shared buffer); after it they are equal again and
-/// `gradients` are unspecified. Both spans have the same length. An exception of `update` leaves it on this worker and ends the
-/// run.
+/// A communicator that also offers `reduce_update(value, gradients, parameters, update)`, collective: `all_reduce(gradients)` and
+/// then an element-wise update of `parameters`, fused. Each worker calls `update(offset, parameters_piece,
+/// summed_gradients_piece)` for the pieces of its own slice only, always the same slice for the same count and size(), and the
+/// others receive the result. Before it, `parameters` are equal on all workers (they may be one shared buffer); after it they are
+/// equal again and `gradients` are unspecified. Both spans have the same length. It returns the sum of `value` (the loss, say)
+/// over all workers, and when that is not finite it updates nothing. An exception of `update` leaves it on this worker and ends
+/// the run.
 template <class C, class T>
 concept FusesUpdate = Communicator<C> && Communicable<T> &&
-    requires(C& comm, std::span<T> values, detail::UpdateArchetype<T> update) {
-    comm.reduce_update(values, values, update);
+    requires(C& comm, double value, std::span<T> values, detail::UpdateArchetype<T> update) {
+    { comm.reduce_update(value, values, values, update) } -> std::same_as<double>;
+};
+
+/// A communicator whose workers live in one address space also offers `share(pointer, root)`, collective: every worker receives a
+/// copy of the root's std::shared_ptr.
+template <class C>
+concept SharesMemory = Communicator<C> && requires(C& comm, std::shared_ptr<int> pointer, int root) {
+    { comm.share(pointer, root) } -> std::same_as<std::shared_ptr<int>>;
 };
 
 /// The sum of `value` over all workers, the same bits on all. Collective.

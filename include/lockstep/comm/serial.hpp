@@ -4,6 +4,7 @@
 #include "lockstep/comm/launch.hpp"
 #include "lockstep/core/error.hpp"
 
+#include <cmath>
 #include <cstddef>
 #include <exception>
 #include <span>
@@ -14,6 +15,8 @@ namespace lockstep {
 /// The communicator of a single worker: the oracle for all others. Every sum is the value itself.
 class SerialCommunicator {
 public:
+    static constexpr char const* name = "serial";
+
     [[nodiscard]] int rank() const noexcept { return 0; }
     [[nodiscard]] int size() const noexcept { return 1; }
 
@@ -30,9 +33,10 @@ public:
 
     /// See `FusesUpdate`. Throws ArgumentError for spans of different lengths.
     template <Communicable T, class Update>
-    void reduce_update(std::span<T> gradients, std::span<T> parameters, Update update) {
+    double reduce_update(double value, std::span<T> gradients, std::span<T> parameters, Update update) {
         detail::check_same_length(gradients.size(), parameters.size());
-        if (!gradients.empty()) { update(std::size_t{0}, parameters, std::span<T const>{gradients}); }
+        if (std::isfinite(value) && !gradients.empty()) { update(std::size_t{0}, parameters, std::span<T const>{gradients}); }
+        return value;
     }
 
     /// What `lockstep::launch` calls. Throws ArgumentError unless num_workers is 1.

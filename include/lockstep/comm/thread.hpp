@@ -7,9 +7,13 @@
 #include "lockstep/core/aligned_buffer.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <span>
 #include <type_traits>
 
@@ -19,6 +23,8 @@ namespace lockstep {
 /// reduces its own slice of the data, reading and writing the others' buffers in place; 64 bytes and less go by value.
 class ThreadCommunicator {
 public:
+    static constexpr char const* name = "threads";
+
     ThreadCommunicator(ThreadCommunicator const&) = delete;
     ThreadCommunicator& operator=(ThreadCommunicator const&) = delete;
 
@@ -64,30 +70,33 @@ public:
     /// See `Communicator`. Collective.
     void barrier() { meet(detail::Operation::barrier, std::span<float>{}); }
 
+    /// See `SharesMemory`. Collective. Throws ArgumentError when root is no rank.
+    template <class P>
+    [[nodiscard]] std::shared_ptr<P> share(std::shared_ptr<P> const& pointer, int root) {
+        auto address = std::uint64_t{reinterpret_cast<std::uintptr_t>(&pointer)};
+        broadcast(std::span{&address, 1}, root);
+        auto const shared = *reinterpret_cast<std::shared_ptr<P> const*>(static_cast<std::uintptr_t>(address));
+        barrier(); // the root's pointer stays where it is until all have copied it
+        return shared;
+    }
+
     /// See `FusesUpdate`. Collective. Throws ArgumentError for spans of different lengths.
     template <Communicable T, class Update>
-    void reduce_update(std::span<T> gradients, std::span<T> parameters, Update update) {
+    double reduce_update(double value, std::span<T> gradients, std::span<T> parameters, Update update) {
         detail::check_same_length(gradients.size(), parameters.size());
-        auto const posts = meet(detail::Operation::reduce_update, gradients, 0, parameters.data());
+        auto const posts = meet(detail::Operation::reduce_update, gradients, 0, parameters.data(), value);
         group_.check_apart(rank_, posts, gradients.size_bytes());
+        double const sum = tree_sum<double>(0, posts.size(), [&](std::size_t rank) { return posts[rank].scalar; });
         std::exception_ptr error;
         try {
-            for_each_piece(gradients, [&](std::size_t first, std::size_t count) {
-                tree_sum_into<T>(index(), posts.size(), first, count,
-                                 [&](std::size_t rank) { return static_cast<T*>(posts[rank].data); });
-                auto const piece = parameters.subspan(first, count);
-                update(first, piece, std::span<T const>{gradients.subspan(first, count)});
-                for (auto const& post : posts) {
-                    auto* const destination = static_cast<T*>(post.parameters);
-                    if (destination != parameters.data()) { std::copy_n(piece.data(), count, destination + first); }
-                }
-            });
+            if (std::isfinite(sum)) { update_own_slice(posts, gradients, parameters, update); }
         } catch (...) { error = std::current_exception(); } // the others still use this worker's memory
         group_.part();
         if (error) {
             group_.fail(rank_, error);
             std::rethrow_exception(error);
         }
+        return sum;
     }
 
     /// What `lockstep::launch` calls: one thread per worker, rank 0 on the calling thread.
@@ -124,16 +133,37 @@ private:
         return value;
     }
 
+    template <class T, class Update>
+    void update_own_slice(std::span<detail::Post const> posts, std::span<T> gradients, std::span<T> parameters, Update& update) {
+        auto const data = [&](std::size_t rank) { return static_cast<T*>(posts[rank].data); };
+        alignas(alignment) std::array<T, reduction_piece_bytes / sizeof(T)> sums;
+        for_each_piece(gradients, [&](std::size_t first, std::size_t count) {
+            auto const piece = parameters.subspan(first, count);
+            if (posts.size() == 2) { // not back into the gradients, which would have to leave the cache again
+                detail::sum_two(data(0) + first, data(1) + first, sums.data(), count);
+                update(first, piece, std::span<T const>{sums.data(), count});
+            } else {
+                tree_sum_into<T>(index(), posts.size(), first, count, data);
+                update(first, piece, std::span<T const>{gradients.subspan(first, count)});
+            }
+            for (auto const& post : posts) {
+                auto* const destination = static_cast<T*>(post.parameters);
+                if (destination != parameters.data()) { std::copy_n(piece.data(), count, destination + first); }
+            }
+        });
+    }
+
     /// Posts this worker's call and data, waits for the others' and returns the posts of all.
     template <Communicable T>
-    std::span<detail::Post const> meet(detail::Operation operation, std::span<T> values, int root = 0,
-                                       void* parameters = nullptr) {
+    std::span<detail::Post const> meet(detail::Operation operation, std::span<T> values, int root = 0, void* parameters = nullptr,
+                                       double scalar = 0) {
         group_.check_usable();
         auto const posts = group_.posts(turn_++);
         auto& own = posts[index()];
         own.call = {operation, detail::scalar_of<T>, root, values.size()};
         own.data = values.data();
         own.parameters = parameters;
+        own.scalar = scalar;
         if (by_value(values) && !values.empty()) { std::memcpy(own.value.data(), values.data(), values.size_bytes()); }
         group_.meet(rank_, posts);
         return posts;
@@ -159,6 +189,6 @@ private:
     std::size_t turn_ = 0;
 };
 
-static_assert(Communicator<ThreadCommunicator> && FusesUpdate<ThreadCommunicator, float>);
+static_assert(Communicator<ThreadCommunicator> && FusesUpdate<ThreadCommunicator, float> && SharesMemory<ThreadCommunicator>);
 
 } // namespace lockstep

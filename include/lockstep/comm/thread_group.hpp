@@ -55,6 +55,7 @@ struct alignas(interference_bytes) Post {
     Call call;
     void* data = nullptr;
     void* parameters = nullptr;
+    double scalar = 0; // that reduce_update sums along
     alignas(8) std::array<std::byte, value_bytes> value{};
 };
 

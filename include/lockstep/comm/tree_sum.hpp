@@ -15,8 +15,9 @@
 /// 2005). Its rounding error grows with log2(count) (N. J. Higham, "The Accuracy of Floating Point Summation", SISC 14(4), 1993).
 namespace lockstep {
 
-/// Reductions work through their spans in pieces of this many bytes, so that a piece stays in the first-level cache.
-inline constexpr std::size_t reduction_piece_bytes = 8192;
+/// Reductions work through their spans in pieces of this many bytes: a piece of every buffer that takes part stays in the
+/// first-level cache (measured: 2 KiB is 10 to 20 % faster than 8 KiB on AMD Zen 3).
+inline constexpr std::size_t reduction_piece_bytes = 2048;
 
 namespace detail {
 
@@ -33,6 +34,12 @@ template <Communicable T>
 template <Communicable T>
 void accumulate(T* __restrict into, T const* __restrict from, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) { into[i] = add(into[i], from[i]); }
+}
+
+/// sum[i] = left[i] + right[i].
+template <Communicable T>
+void sum_two(T const* __restrict left, T const* __restrict right, T* __restrict sum, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) { sum[i] = add(left[i], right[i]); }
 }
 
 /// Both become their sum.

@@ -27,7 +27,7 @@ namespace detail {
 template <class... Parts>
 [[nodiscard]] std::string concat(Parts const&... parts) {
     std::ostringstream text;
-    (text << ... << parts);
+    static_cast<void>((text << ... << parts));
     return text.str();
 }
 

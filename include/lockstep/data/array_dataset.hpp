@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lockstep/core/aligned_buffer.hpp"
 #include "lockstep/core/array_like.hpp"
 #include "lockstep/core/assert.hpp"
 #include "lockstep/core/error.hpp"
@@ -151,6 +152,12 @@ public:
         for (std::size_t feature = 0; feature < Features; ++feature) {
             scaled[feature] = static_cast<T>(source[feature]) * scale;
         }
+    }
+
+    /// Begins to bring the inputs of sample `index` into the cache.
+    void prefetch(std::size_t index) const noexcept {
+        auto const* const row = reinterpret_cast<std::byte const*>(inputs_.data() + index * Features);
+        for (std::size_t byte = 0; byte < Features * sizeof(X); byte += alignment) { __builtin_prefetch(row + byte); }
     }
 
     /// The label of sample `index`, or its target vector: a span of `targets` scalars.

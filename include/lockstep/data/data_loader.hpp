@@ -29,6 +29,9 @@ public:
     void load(std::size_t row, std::span<T, width> destination) const {
         dataset_->load(indices_[row], destination);
     }
+    /// Where the dataset offers `prefetch(index)`: begins to bring a row into the cache.
+    void prefetch(std::size_t row) const requires requires(DatasetType const& dataset) { dataset.prefetch(std::size_t{}); }
+    { dataset_->prefetch(indices_[row]); }
 
 private:
     DatasetType const* dataset_ = nullptr;

@@ -70,7 +70,11 @@ public:
         rows_ = source.rows();
         reserve(rows_);
         auto const x = activation<0>();
-        for (std::size_t r = 0; r < rows_; ++r) { source.load(r, x[r]); }
+        for (std::size_t r = 0; r < rows_; ++r) {
+            // The rows of a shuffled batch lie anywhere in memory; two ahead hides most of the wait for them.
+            if constexpr (requires { source.prefetch(r); }) { source.prefetch(std::min(r + 2, rows_ - 1)); }
+            source.load(r, x[r]);
+        }
     }
 
     [[nodiscard]] std::size_t rows() const noexcept { return rows_; }

@@ -10,6 +10,38 @@
 /// CpuEngine's forward and backward of each kind of operation, on row-major activations.
 namespace lockstep::detail {
 
+/// y = Activation(x W^T + b). Functions of the shapes alone: layers that share them share their code.
+template <std::size_t In, std::size_t Out, class Activation, class T>
+void linear_forward(Rows<T const, In> x, Rows<T, Out> y, T const* weight, T const* bias) {
+    if (x.rows() == 0) { return; }
+    multiply_transposed<In, Out>(x, weight, y);
+    for (std::size_t r = 0; r < y.rows(); ++r) {
+        T* const row = y[r].data();
+        for (std::size_t o = 0; o < Out; ++o) { row[o] = Activation::forward(row[o] + bias[o]); }
+    }
+}
+
+/// Overwrites `dy` by the gradient before the activation.
+template <std::size_t In, std::size_t Out, class Activation, bool InputGradient, class T>
+void linear_backward(Rows<T const, In> x, Rows<T const, Out> y, Rows<T, Out> dy, Rows<T, In> dx, T const* weight,
+                     T* weight_gradient, T* bias_gradient) {
+    std::fill_n(bias_gradient, Out, T{0});
+    if (x.rows() == 0) {
+        std::fill_n(weight_gradient, Out * In, T{0});
+        return;
+    }
+    for (std::size_t r = 0; r < y.rows(); ++r) {
+        T const* const value = y[r].data();
+        T* const slope = dy[r].data();
+        for (std::size_t o = 0; o < Out; ++o) {
+            slope[o] = Activation::backward(value[o], slope[o]);
+            bias_gradient[o] += slope[o];
+        }
+    }
+    transposed_multiply<In, Out>(Rows<T const, Out>{dy}, x, weight_gradient);
+    if constexpr (InputGradient) { multiply<In, Out>(Rows<T const, Out>{dy}, weight, dx); }
+}
+
 template <class Op>
 struct CpuKernel;
 
@@ -17,34 +49,14 @@ template <std::size_t In, std::size_t Out, class Activation, std::size_t Weight,
 struct CpuKernel<LinearOperation<In, Out, Activation, Weight, Bias>> {
     template <class T>
     static void forward(Rows<T const, In> x, Rows<T, Out> y, T const* parameters, PassContext const&) {
-        if (x.rows() == 0) { return; }
-        multiply_transposed<In, Out>(x, parameters + Weight, y);
-        T const* const bias = parameters + Bias;
-        for (std::size_t r = 0; r < y.rows(); ++r) {
-            T* const row = y[r].data();
-            for (std::size_t o = 0; o < Out; ++o) { row[o] = Activation::forward(row[o] + bias[o]); }
-        }
+        linear_forward<In, Out, Activation>(x, y, parameters + Weight, parameters + Bias);
     }
 
     template <bool InputGradient, class T>
     static void backward(Rows<T const, In> x, Rows<T const, Out> y, Rows<T, Out> dy, Rows<T, In> dx, T const* parameters,
                          T* gradients, PassContext const&) {
-        T* const bias = gradients + Bias;
-        std::fill_n(bias, Out, T{0});
-        if (x.rows() == 0) {
-            std::fill_n(gradients + Weight, Out * In, T{0});
-            return;
-        }
-        for (std::size_t r = 0; r < y.rows(); ++r) {
-            T const* const value = y[r].data();
-            T* const slope = dy[r].data();
-            for (std::size_t o = 0; o < Out; ++o) {
-                slope[o] = Activation::backward(value[o], slope[o]);
-                bias[o] += slope[o];
-            }
-        }
-        transposed_multiply<In, Out>(Rows<T const, Out>{dy}, x, gradients + Weight);
-        if constexpr (InputGradient) { multiply<In, Out>(Rows<T const, Out>{dy}, parameters + Weight, dx); }
+        linear_backward<In, Out, Activation, InputGradient>(x, y, dy, dx, parameters + Weight, gradients + Weight,
+                                                            gradients + Bias);
     }
 };
 

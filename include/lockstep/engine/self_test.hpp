@@ -46,6 +46,46 @@ void check_element(char const* product, std::size_t i, std::size_t j, T got, std
     }
 }
 
+/// The three products of Linear<In, Out>. A function of the shapes alone: layers that share them share its code.
+template <std::size_t In, std::size_t Out, class T>
+bool test_products() {
+    static constexpr std::size_t rows = 33; // full vectors and a tail
+    auto const x = random_matrix<T>(rows * In, 1);
+    auto const w = random_matrix<T>(Out * In, 2);
+    auto const dy = random_matrix<T>(rows * Out, 3);
+    AlignedBuffer<T> y(rows * Out);
+    AlignedBuffer<T> dx(rows * In);
+    AlignedBuffer<T> dw(Out * In);
+    multiply_transposed<In, Out>(Rows<T const, In>{x.data(), rows}, w.data(), Rows<T, Out>{y.data(), rows});
+    multiply<In, Out>(Rows<T const, Out>{dy.data(), rows}, w.data(), Rows<T, In>{dx.data(), rows});
+    transposed_multiply<In, Out>(Rows<T const, Out>{dy.data(), rows}, Rows<T const, In>{x.data(), rows}, dw.data());
+    auto const product = [](char const* what) { return concat(what, " of Linear<", In, ", ", Out, "> on ", rows, " rows"); };
+    auto const forward = product("x W^T");
+    auto const input = product("dy W");
+    auto const weight = product("dy^T x");
+    // Every column of a few rows: kernels err in whole tiles, and the check shall cost milliseconds.
+    for (std::size_t const r : {std::size_t{0}, std::size_t{5}, rows - 1}) {
+        for (std::size_t o = 0; o < Out; ++o) {
+            check_element(
+                forward.c_str(), r, o, y.data()[r * Out + o], In, [&](auto k) { return x.data()[r * In + k]; },
+                [&](auto k) { return w.data()[o * In + k]; });
+        }
+        for (std::size_t i = 0; i < In; ++i) {
+            check_element(
+                input.c_str(), r, i, dx.data()[r * In + i], Out, [&](auto k) { return dy.data()[r * Out + k]; },
+                [&](auto k) { return w.data()[k * In + i]; });
+        }
+    }
+    for (std::size_t o = 0; o < Out; o += 1 + Out / 13) {
+        for (std::size_t i = 0; i < In; ++i) {
+            check_element(
+                weight.c_str(), o, i, dw.data()[o * In + i], rows, [&](auto k) { return dy.data()[k * Out + o]; },
+                [&](auto k) { return x.data()[k * In + i]; });
+        }
+    }
+    return true;
+}
+
 template <class Op, class T>
 struct SelfTest {
     static void run() {} // no product in it
@@ -53,43 +93,7 @@ struct SelfTest {
 
 template <std::size_t In, std::size_t Out, class Activation, std::size_t Weight, std::size_t Bias, class T>
 struct SelfTest<LinearOperation<In, Out, Activation, Weight, Bias>, T> {
-    static constexpr std::size_t rows = 33; // full vectors and a tail
-
-    static void run() {
-        auto const x = random_matrix<T>(rows * In, 1);
-        auto const w = random_matrix<T>(Out * In, 2);
-        auto const dy = random_matrix<T>(rows * Out, 3);
-        AlignedBuffer<T> y(rows * Out);
-        AlignedBuffer<T> dx(rows * In);
-        AlignedBuffer<T> dw(Out * In);
-        multiply_transposed<In, Out>(Rows<T const, In>{x.data(), rows}, w.data(), Rows<T, Out>{y.data(), rows});
-        multiply<In, Out>(Rows<T const, Out>{dy.data(), rows}, w.data(), Rows<T, In>{dx.data(), rows});
-        transposed_multiply<In, Out>(Rows<T const, Out>{dy.data(), rows}, Rows<T const, In>{x.data(), rows}, dw.data());
-        auto const product = [](char const* what) { return concat(what, " of Linear<", In, ", ", Out, "> on ", rows, " rows"); };
-        auto const forward = product("x W^T");
-        auto const input = product("dy W");
-        auto const weight = product("dy^T x");
-        // Every column of a few rows: kernels err in whole tiles, and the check shall cost milliseconds.
-        for (std::size_t const r : {std::size_t{0}, std::size_t{5}, rows - 1}) {
-            for (std::size_t o = 0; o < Out; ++o) {
-                check_element(
-                    forward.c_str(), r, o, y.data()[r * Out + o], In, [&](auto k) { return x.data()[r * In + k]; },
-                    [&](auto k) { return w.data()[o * In + k]; });
-            }
-            for (std::size_t i = 0; i < In; ++i) {
-                check_element(
-                    input.c_str(), r, i, dx.data()[r * In + i], Out, [&](auto k) { return dy.data()[r * Out + k]; },
-                    [&](auto k) { return w.data()[k * In + i]; });
-            }
-        }
-        for (std::size_t o = 0; o < Out; o += 1 + Out / 13) {
-            for (std::size_t i = 0; i < In; ++i) {
-                check_element(
-                    weight.c_str(), o, i, dw.data()[o * In + i], rows, [&](auto k) { return dy.data()[k * Out + o]; },
-                    [&](auto k) { return x.data()[k * In + i]; });
-            }
-        }
-    }
+    static void run() { [[maybe_unused]] static bool const passed = test_products<In, Out, T>(); }
 };
 
 template <class List, class T>

@@ -19,9 +19,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -44,6 +46,20 @@ struct rows_for_network {
     static constexpr bool fit = Width == Inputs;
 };
 
+/// Puts a model into evaluation mode and, whatever happens, back into the mode that it had.
+template <class ModelType>
+class EvaluationMode {
+public:
+    explicit EvaluationMode(ModelType& model) noexcept : model_{model}, was_training_{model.training()} { model_.eval(); }
+    EvaluationMode(EvaluationMode const&) = delete;
+    EvaluationMode& operator=(EvaluationMode const&) = delete;
+    ~EvaluationMode() { model_.train(was_training_); }
+
+private:
+    ModelType& model_;
+    bool was_training_;
+};
+
 } // namespace detail
 
 /// The state of one replica of a network: one buffer of parameters and one of gradients, both in PyTorch's layout (layer after
@@ -62,20 +78,32 @@ public:
 
     /// Starts from PyTorch's default distribution, uniform in ±1/sqrt(in); the same seed gives the same bits on every compiler.
     explicit Model(Seed seed)
-        : seed_{static_cast<std::uint64_t>(seed)}, parameters_(Net::template buffer_size<T>),
+        : seed_{static_cast<std::uint64_t>(seed)}, parameters_{std::make_shared<AlignedBuffer<T>>(Net::template buffer_size<T>)},
           gradients_(Net::template buffer_size<T>) {
-        initialize<Net>(parameters_.span(), seed);
+        initialize<Net>(parameters_->span(), seed);
     }
 
     /// All parameters, the aligned gaps included: what is averaged, broadcast and updated.
-    [[nodiscard]] std::span<T> parameters() noexcept { return parameters_.span(); }
-    [[nodiscard]] std::span<T const> parameters() const noexcept { return parameters_.span(); }
+    [[nodiscard]] std::span<T> parameters() noexcept { return parameters_->span(); }
+    [[nodiscard]] std::span<T const> parameters() const noexcept { return std::as_const(*parameters_).span(); }
     /// The gradients of the last `backward`, in the parameters' layout.
     [[nodiscard]] std::span<T> gradients() noexcept { return gradients_.span(); }
     [[nodiscard]] std::span<T const> gradients() const noexcept { return gradients_.span(); }
     /// Tensor number `index` of Net::tensors, flat.
     [[nodiscard]] std::span<T> parameter(std::size_t index) { return tensor_of(parameters(), index); }
     [[nodiscard]] std::span<T> gradient(std::size_t index) { return tensor_of(gradients(), index); }
+
+    /// The memory behind `parameters()`, and a way to use another model's instead of the own: replicas in one address space hold
+    /// the same bits, so they can hold them once. Whoever shares must change them one worker at a time, as `reduce_update` does.
+    /// `share_parameters` throws ArgumentError for a buffer of another size.
+    [[nodiscard]] std::shared_ptr<AlignedBuffer<T>> parameter_buffer() const noexcept { return parameters_; }
+    void share_parameters(std::shared_ptr<AlignedBuffer<T>> buffer) {
+        if (!buffer || buffer->size() != Net::template buffer_size<T>) {
+            throw ArgumentError(detail::concat("share_parameters: expected a buffer of ", Net::template buffer_size<T>,
+                                               " scalars, got ", buffer ? buffer->size() : 0));
+        }
+        parameters_ = std::move(buffer);
+    }
 
     /// Takes all memory for batches of up to `rows` rows now, so that no later step allocates.
     void reserve(std::size_t rows) { workspace_.reserve(rows); }
@@ -102,7 +130,7 @@ public:
         static_assert(detail::rows_for_network<Source, Source::width, Net, Net::inputs>::fit);
         context_ = {.training = training_, .seed = seed_, .step = step, .first_row = first_row};
         workspace_.load(rows);
-        workspace_.forward(parameters_.data(), context_);
+        workspace_.forward(parameters_->data(), context_);
     }
 
     /// The last forward pass's outputs: (rows, outputs), row-major; valid until the next.
@@ -126,10 +154,11 @@ public:
     double loss(LossType const& criterion, Batch const& batch) { return loss(criterion, batch.targets, batch.global_rows); }
 
     /// Writes this worker's part of the gradients; summed over the workers they are those of the batch's mean loss.
-    void backward() { workspace_.backward(parameters_.data(), gradients_.data(), context_); }
+    void backward() { workspace_.backward(parameters_->data(), gradients_.data(), context_); }
 
     /// Classes and scores of any number of rows, in evaluation mode: `x` is anything contiguous and row-major with n x inputs
-    /// scalars (xtensor containers and adaptors, spans, vectors). Throws DataError when the shape does not fit.
+    /// scalars (xtensor containers and adaptors, spans, vectors). It is a forward pass: no `backward` of an earlier
+    /// one after it. Throws DataError when the shape does not fit.
     template <class Array>
     [[nodiscard]] Prediction<T, Net::outputs> predict(Array const& x);
 
@@ -163,7 +192,7 @@ private:
     std::uint64_t seed_;
     bool training_ = true;
     PassContext context_{};
-    AlignedBuffer<T> parameters_;
+    std::shared_ptr<AlignedBuffer<T>> parameters_; // shared by the workers of one process, see share_parameters
     AlignedBuffer<T> gradients_;
     typename EngineType::template Workspace<detail::plan_of<Net, T>, T> workspace_;
 };
@@ -180,8 +209,7 @@ Prediction<T, Net::outputs> Model<Net, EngineType, T>::predict(Array const& x) {
     Prediction<T, Net::outputs> result;
     result.classes.reserve(values.rows());
     result.scores.reserve(values.rows() * Net::outputs);
-    bool const was_training = training_;
-    training_ = false;
+    detail::EvaluationMode const mode{*this};
     for (std::size_t first = 0; first < values.rows(); first += rows_at_once) {
         std::size_t const count = std::min(rows_at_once, values.rows() - first);
         forward(Rows<detail::Element<Array> const, Net::inputs>{values.data() + first * Net::inputs, count});
@@ -192,7 +220,6 @@ Prediction<T, Net::outputs> Model<Net, EngineType, T>::predict(Array const& x) {
             result.classes.push_back(static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin()));
         }
     }
-    training_ = was_training;
     return result;
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace lockstep {
 
@@ -45,7 +46,7 @@ struct SGD {
     }
 
     template <class T>
-    void step(std::span<T> parameters, std::span<T const> gradients, State<T>& state) const {
+    void step(std::span<T> parameters, std::span<std::type_identity_t<T> const> gradients, State<T>& state) const {
         begin_step(state);
         update(0, parameters, gradients, state);
     }
@@ -56,7 +57,8 @@ struct SGD {
     }
 
     template <class T>
-    void update(std::size_t offset, std::span<T> parameters, std::span<T const> gradients, State<T>& state) const {
+    void update(std::size_t offset, std::span<T> parameters, std::span<std::type_identity_t<T> const> gradients,
+                State<T>& state) const {
         LOCKSTEP_ASSERT(1, parameters.size() == gradients.size(), "one gradient for each parameter");
         auto const rate = static_cast<T>(lr);
         auto const decay = static_cast<T>(weight_decay);

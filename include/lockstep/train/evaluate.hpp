@@ -3,6 +3,7 @@
 #include "lockstep/comm/communicator.hpp"
 #include "lockstep/data/data_loader.hpp"
 #include "lockstep/nn/losses.hpp"
+#include "lockstep/nn/model.hpp"
 #include "lockstep/train/metrics.hpp"
 
 #include <algorithm>
@@ -48,20 +49,6 @@ struct loss_for_dataset {
         "lockstep: this loss does not fit the dataset: the loss takes target vectors, the dataset has class labels. See "
         "loss_for_dataset<dataset, loss>");
     static constexpr bool fits = labels == (LossType::kind == TargetKind::labels);
-};
-
-/// Puts a model into evaluation mode and, whatever happens, back into the mode that it had.
-template <class ModelType>
-class EvaluationMode {
-public:
-    explicit EvaluationMode(ModelType& model) noexcept : model_{model}, was_training_{model.training()} { model_.eval(); }
-    EvaluationMode(EvaluationMode const&) = delete;
-    EvaluationMode& operator=(EvaluationMode const&) = delete;
-    ~EvaluationMode() { model_.train(was_training_); }
-
-private:
-    ModelType& model_;
-    bool was_training_;
 };
 
 /// Refuses, at compile time, a dataset that does not fit the network or the loss.

@@ -39,8 +39,8 @@ struct Evaluation {
 /// The loss of a batch was infinite or not a number. Every worker stops at the same step with this same error.
 struct NonFiniteLoss : Error {
     NonFiniteLoss(int in_epoch, std::size_t step_in_epoch, double value)
-        : Error(detail::concat("the loss is ", value, " in epoch ", in_epoch, ", step ", step_in_epoch,
-                               ": lower the learning rate or look for bad values in the data")),
+        : Error(detail::concat("the loss is ", value != value ? "nan" : detail::concat(value), " in epoch ", in_epoch, ", step ",
+                               step_in_epoch, ": lower the learning rate or look for bad values in the data")),
           epoch{in_epoch}, step{step_in_epoch}, loss{value} {}
 
     int epoch;        ///< counted from 1

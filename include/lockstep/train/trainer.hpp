@@ -3,6 +3,7 @@
 #include "lockstep/comm/communicator.hpp"
 #include "lockstep/data/data_loader.hpp"
 #include "lockstep/nn/losses.hpp"
+#include "lockstep/nn/state_dict.hpp"
 #include "lockstep/optim/optimizer.hpp"
 #include "lockstep/train/evaluate.hpp"
 #include "lockstep/train/metrics.hpp"
@@ -14,7 +15,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -49,11 +52,29 @@ public:
     Trainer(ModelType model, LossType loss, OptimizerType optimizer, Comm& comm, Reporters... reporters)
         : model_{std::move(model)}, loss_{std::move(loss)}, optimizer_{std::move(optimizer)}, comm_{comm},
           state_{optimizer_.template init<T>(model_.parameters().size())}, reporters_{std::move(reporters)...} {
-        comm_.broadcast(model_.parameters(), 0);
+        synchronize(model_, comm_, optimizer_);
     }
 
+    /// This worker's replica. Workers of one process may share its parameters: read them freely between the steps; to change
+    /// them, use `load_state_dict` below.
     [[nodiscard]] ModelType& model() noexcept { return model_; }
     [[nodiscard]] ModelType const& model() const noexcept { return model_; }
+
+    /// Gives all replicas rank 0's `state` (the others' are not looked at). Collective. Throws as Model::load_state_dict, on all
+    /// workers.
+    void load_state_dict(StateDict<T> const& state, std::string_view prefix = "") {
+        std::exception_ptr error;
+        comm_.barrier(); // others may still be reading parameters that they share with rank 0
+        if (comm_.rank() == 0) {
+            try {
+                model_.load_state_dict(state, prefix);
+            } catch (...) { error = std::current_exception(); }
+        }
+        double const failed = all_reduce_sum(comm_, error ? 1 : 0);
+        if (error) { std::rethrow_exception(error); }
+        if (failed != 0) { throw ArgumentError("rank 0 could not load its state dict"); }
+        synchronize(model_, comm_, optimizer_);
+    }
 
     /// Trains for some epochs over `train` and evaluates on `test` after each. Throws NonFiniteLoss; ArgumentError for fewer than
     /// 1 epoch; Error if the replicas have come to differ.
@@ -75,12 +96,10 @@ public:
     template <class Data>
     double step(Batch<Data> const& batch, int epoch = 1, NonFinite non_finite = NonFinite::stop) {
         model_.forward(batch);
-        double const loss = all_reduce_sum(comm_, model_.loss(loss_, batch)) / static_cast<double>(batch.global_rows);
-        if (std::isfinite(loss)) {
-            backward_average_update(model_, comm_, optimizer_, state_);
-        } else if (non_finite == NonFinite::stop) {
-            throw NonFiniteLoss(epoch, batch.step_in_epoch + 1, loss);
-        }
+        double const local = model_.loss(loss_, batch);
+        double const sum = backward_average_update(model_, local, comm_, optimizer_, state_);
+        double const loss = sum / static_cast<double>(batch.global_rows);
+        if (!std::isfinite(loss) && non_finite == NonFinite::stop) { throw NonFiniteLoss(epoch, batch.step_in_epoch + 1, loss); }
         return loss;
     }
 
@@ -159,7 +178,7 @@ private:
     [[nodiscard]] RunInfo run_info(DataLoader<Data> const& train, FitOptions const& options) const {
         RunInfo info{
             .network = Net::description(), .parameters = Net::parameter_count, .scalar = sizeof(T) == 4 ? "float" : "double"};
-        if constexpr (requires { Comm::name; }) { info.backend = Comm::name; }
+        info.backend = Comm::name;
         info.workers = comm_.size();
         info.engine = ModelType::Engine::name;
         info.engine_description = ModelType::Engine::description();

@@ -3,43 +3,64 @@
 #include "lockstep/comm/communicator.hpp"
 #include "lockstep/optim/optimizer.hpp"
 
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <span>
 
 namespace lockstep {
 
 /// An engine that takes over the whole of "backward, average, update" for this communicator and optimizer: the model's
-/// `backward_average_update(comm, optimizer, state)`. It must end with the same bits as the plain way below.
+/// `backward_average_update(loss, comm, optimizer, state)`. It must end with the same bits as the plain way below.
 template <class ModelType, class Comm, class OptimizerType, class State>
-concept FusesStep = requires(ModelType& model, Comm& comm, OptimizerType const& optimizer, State& state) {
-    model.backward_average_update(comm, optimizer, state);
+concept FusesStep = requires(ModelType& model, double loss, Comm& comm, OptimizerType const& optimizer, State& state) {
+    { model.backward_average_update(loss, comm, optimizer, state) } -> std::same_as<double>;
 };
 
-/// Computes the gradients of the last loss, sums them over all workers and makes one optimizer step on every replica. Collective.
-/// This is the one place that chooses between the plain way and the fused ones; all end with the same bits:
+/// True when each worker sums and updates only its own slice of the parameters.
+template <class Comm, class OptimizerType, class T>
+inline constexpr bool updates_in_slices = FusesUpdate<Comm, T>&& ElementwiseOptimizer<OptimizerType, T>;
+
+/// Makes all replicas start from rank 0's parameters; call it once before the first step. Collective. Where each worker updates
+/// its slice and all live in one address space, they share one buffer from then on: the same bits need not be copied to every
+/// worker.
+template <class ModelType, class Comm, class OptimizerType>
+void synchronize(ModelType& model, Comm& comm, OptimizerType const&) {
+    if constexpr (SharesMemory<Comm> && updates_in_slices<Comm, OptimizerType, typename ModelType::value_type>) {
+        model.share_parameters(comm.share(model.parameter_buffer(), 0));
+    } else {
+        comm.broadcast(model.parameters(), 0);
+    }
+}
+
+/// Sums `loss` over all workers and returns the sum; when it is finite, computes the gradients of that loss, sums them over all
+/// workers and makes one optimizer step on every replica. Collective. This is the one place that chooses between the plain way
+/// and the fused ones; all end with the same bits:
 ///
 /// 1. an engine that can do everything at once does;
 /// 2. with an element-wise optimizer, and a communicator that can, each worker sums and updates only its own slice of the
-/// parameters and
-///    hands it to the others (the idea of Rajbhandari et al., "ZeRO", SC '20). `model.gradients()` are then unspecified;
+/// parameters
+///    and hands it to the others (the idea of Rajbhandari et al., "ZeRO", SC '20). `model.gradients()` are then unspecified;
 /// 3. otherwise: `all_reduce`, then `step` on every worker. Write these lines yourself when you want to see or clip gradients.
 template <class ModelType, class Comm, class OptimizerType, class State>
-void backward_average_update(ModelType& model, Comm& comm, OptimizerType const& optimizer, State& state) {
+double backward_average_update(ModelType& model, double loss, Comm& comm, OptimizerType const& optimizer, State& state) {
     using T = typename ModelType::value_type;
     if constexpr (FusesStep<ModelType, Comm, OptimizerType, State>) {
-        model.backward_average_update(comm, optimizer, state);
-    } else {
+        return model.backward_average_update(loss, comm, optimizer, state);
+    } else if constexpr (updates_in_slices<Comm, OptimizerType, T>) {
         model.backward();
-        if constexpr (FusesUpdate<Comm, T> && ElementwiseOptimizer<OptimizerType, T>) {
-            optimizer.begin_step(state);
-            comm.reduce_update(model.gradients(), model.parameters(),
-                               [&](std::size_t offset, std::span<T> parameters, std::span<T const> gradients) {
-                                   optimizer.update(offset, parameters, gradients, state);
-                               });
-        } else {
-            comm.all_reduce(model.gradients());
-            optimizer.step(model.parameters(), std::span<T const>{model.gradients()}, state);
-        }
+        optimizer.begin_step(state);
+        auto const update = [&](std::size_t offset, std::span<T> parameters, std::span<T const> gradients) {
+            optimizer.update(offset, parameters, gradients, state);
+        };
+        return comm.reduce_update(loss, model.gradients(), model.parameters(), update);
+    } else {
+        loss = all_reduce_sum(comm, loss);
+        if (!std::isfinite(loss)) { return loss; }
+        model.backward();
+        comm.all_reduce(model.gradients());
+        optimizer.step(model.parameters(), std::span<T const>{model.gradients()}, state);
+        return loss;
     }
 }
 

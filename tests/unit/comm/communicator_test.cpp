@@ -30,9 +30,10 @@ struct WithLongRank : Twins {
 
 struct Fusing : Twins {
     template <lockstep::Communicable T, class Update>
-    void reduce_update(std::span<T> gradients, std::span<T> parameters, Update update) {
+    double reduce_update(double value, std::span<T> gradients, std::span<T> parameters, Update update) {
         all_reduce(gradients);
         update(0, parameters, std::span<T const>{gradients});
+        return value;
     }
 };
 

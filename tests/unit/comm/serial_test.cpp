@@ -26,14 +26,14 @@ TEST(SerialCommunicator, ReduceUpdateIsTheUpdate) {
     SerialCommunicator comm;
     std::vector<float> gradients{1, 2};
     std::vector<float> parameters{10, 20};
-    comm.reduce_update(std::span<float>{gradients}, std::span<float>{parameters},
+    comm.reduce_update(0.0, std::span<float>{gradients}, std::span<float>{parameters},
                        [](std::size_t offset, std::span<float> p, std::span<float const> g) {
                            EXPECT_EQ(offset, 0U);
                            for (std::size_t i = 0; i < p.size(); ++i) { p[i] -= g[i]; }
                        });
     EXPECT_EQ(parameters, (std::vector<float>{9, 18}));
     auto const shorter = std::span<float>{parameters}.first(1);
-    EXPECT_THROW(comm.reduce_update(std::span<float>{gradients}, shorter, [](auto...) {}), lockstep::ArgumentError);
+    EXPECT_THROW(comm.reduce_update(0.0, std::span<float>{gradients}, shorter, [](auto...) {}), lockstep::ArgumentError);
 }
 
 TEST(SerialCommunicator, RefusesRootsThatAreNoRank) {

@@ -152,7 +152,7 @@ TEST(ThreadCommunicator, BuffersThatOverlapAreRefused) {
     std::vector<float> parameters(150);
     auto const fused = error_of(2, [&](auto& comm) {
         std::vector<float> gradients(100);
-        comm.reduce_update(std::span<float>{gradients}, std::span<float>{parameters}.subspan(comm.rank() == 0 ? 0 : 50, 100),
+        comm.reduce_update(0.0, std::span<float>{gradients}, std::span<float>{parameters}.subspan(comm.rank() == 0 ? 0 : 50, 100),
                            [](auto...) {});
     });
     EXPECT_NE(fused.find("called reduce_update of 100 float on overlapping buffers"), std::string::npos) << fused;
@@ -162,7 +162,7 @@ TEST(ThreadCommunicator, ReduceUpdateRefusesSpansOfDifferentLengths) {
     auto const text = error_of(2, [&](auto& comm) {
         std::vector<float> gradients(100);
         std::vector<float> parameters(comm.rank() == 0 ? 100 : 99);
-        comm.reduce_update(std::span<float>{gradients}, std::span<float>{parameters}, [](auto...) {});
+        comm.reduce_update(0.0, std::span<float>{gradients}, std::span<float>{parameters}, [](auto...) {});
     });
     EXPECT_EQ(text, "rank 1 of 2: reduce_update: expected as many parameters as gradients, got 99 and 100");
 }
@@ -172,10 +172,11 @@ TEST(ThreadCommunicator, AnUpdateThatThrowsLeavesOnlyWhenNobodyUsesItsMemory) {
         auto const text = error_of(3, [](auto& comm) {
             std::vector<double> gradients(40'000, 1.0);
             std::vector<double> parameters(40'000, 1.0);
-            comm.reduce_update(std::span<double>{gradients}, std::span<double>{parameters}, [&](std::size_t offset, auto...) {
-                if (comm.rank() == 1 && offset > 15'000) { throw std::runtime_error("bad step"); }
-                if (comm.rank() == 2) { std::this_thread::sleep_for(std::chrono::microseconds{200}); }
-            });
+            comm.reduce_update(0.0, std::span<double>{gradients}, std::span<double>{parameters},
+                               [&](std::size_t offset, auto...) {
+                                   if (comm.rank() == 1 && offset > 15'000) { throw std::runtime_error("bad step"); }
+                                   if (comm.rank() == 2) { std::this_thread::sleep_for(std::chrono::microseconds{200}); }
+                               });
             comm.barrier();
         });
         EXPECT_EQ(text, "rank 1 of 3: bad step");

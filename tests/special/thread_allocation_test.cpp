@@ -66,7 +66,7 @@ TEST(ThreadCommunicator, CollectivesAllocateNothing) {
                 comm.all_reduce(std::span<float>{gradients});
                 comm.all_reduce(std::span<float>{gradients}.first(5));
                 static_cast<void>(lockstep::all_reduce_sum(comm, 1.0));
-                comm.reduce_update(std::span<float>{gradients}, std::span<float>{parameters},
+                comm.reduce_update(0.0, std::span<float>{gradients}, std::span<float>{parameters},
                                    [](std::size_t, std::span<float> p, std::span<float const> g) { p[0] += g[0]; });
             }
             comm.barrier();
