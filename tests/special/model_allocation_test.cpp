@@ -3,43 +3,20 @@
 #include <lockstep/nn/layers.hpp>
 #include <lockstep/optim/sgd.hpp>
 
+#include "special/allocations.hpp"
+
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
 namespace {
 
-std::atomic<long> allocations{0};
-
-void* count_and_allocate(std::size_t size, std::size_t align) {
-    ++allocations;
-    void* const result = std::aligned_alloc(align, (size + align - 1) / align * align);
-    if (result == nullptr) { throw std::bad_alloc(); }
-    return result;
-}
-
-} // namespace
-
-// Not inlined, since GCC would see malloc's family through one of a pair and warn of a mismatch.
-void* operator new(std::size_t size) { return count_and_allocate(size, alignof(std::max_align_t)); }
-void* operator new(std::size_t size, std::align_val_t align) { return count_and_allocate(size, static_cast<std::size_t>(align)); }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t /*align*/) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/, std::align_val_t /*align*/) noexcept {
-    std::free(memory);
-}
-
-namespace {
-
 using lockstep::Linear;
 using lockstep::Rows;
+using lockstep::special::allocations;
 using Net = lockstep::Sequential<lockstep::Dropout<>, Linear<20, 33>, lockstep::ReLU, Linear<33, 7>, lockstep::Tanh,
                                  lockstep::Softmax, Linear<7, 3>, lockstep::LogSoftmax>;
 
@@ -61,15 +38,15 @@ void expect_no_allocations(bool reserve) {
     } else {
         step(64);
     }
-    long const before = allocations;
+    long const before = allocations();
     for (int i = 0; i < 100; ++i) { step(static_cast<std::size_t>(64 - i % 65)); }
-    EXPECT_EQ(allocations - before, 0) << (reserve ? "after reserve" : "after the first step");
+    EXPECT_EQ(allocations() - before, 0) << (reserve ? "after reserve" : "after the first step");
 }
 
 TEST(ModelAllocation, ReserveTakesAllMemory) {
-    long const start = allocations;
+    long const start = allocations();
     auto const probe = std::make_unique<int>(1);
-    ASSERT_GT(allocations, start) << "the counter does not count";
+    ASSERT_GT(allocations(), start) << "the counter does not count";
     for (bool const reserve : {false, true}) { // the first also lets BLAS take its own
         expect_no_allocations<float>(reserve);
         expect_no_allocations<double>(reserve);

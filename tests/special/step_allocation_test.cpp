@@ -1,13 +1,12 @@
-// A training step allocates nothing: every way to malloc is counted, in this program and all libraries it uses. glibc only.
+// A training step allocates nothing.
 #include "lockstep/train/console_reporter.hpp"
 #include "lockstep/train/trainer.hpp"
 
+#include "special/allocations.hpp"
 #include "unit/train/training.hpp"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -16,59 +15,16 @@
 #include <span>
 #include <vector>
 
-#include <malloc.h>
-
-namespace {
-
-std::atomic<long> allocations{0};
-
-}
-
-extern "C" {
-
-// glibc's own names, beneath those that are replaced here.
-void* __libc_malloc(std::size_t size);                          // NOLINT(bugprone-reserved-identifier)
-void* __libc_calloc(std::size_t count, std::size_t size);       // NOLINT(bugprone-reserved-identifier)
-void* __libc_realloc(void* memory, std::size_t size);           // NOLINT(bugprone-reserved-identifier)
-void* __libc_memalign(std::size_t alignment, std::size_t size); // NOLINT(bugprone-reserved-identifier)
-
-void* malloc(std::size_t size) noexcept {
-    ++allocations;
-    return __libc_malloc(size);
-}
-void* calloc(std::size_t count, std::size_t size) noexcept {
-    ++allocations;
-    return __libc_calloc(count, size);
-}
-void* realloc(void* memory, std::size_t size) noexcept {
-    ++allocations;
-    return __libc_realloc(memory, size);
-}
-void* memalign(std::size_t alignment, std::size_t size) noexcept {
-    ++allocations;
-    return __libc_memalign(alignment, size);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
-    ++allocations;
-    return __libc_memalign(alignment, size);
-}
-int posix_memalign(void** memory, std::size_t alignment, std::size_t size) noexcept {
-    ++allocations;
-    *memory = __libc_memalign(alignment, size);
-    return *memory == nullptr ? ENOMEM : 0;
-}
-
-} // extern "C"
-
 namespace {
 
 using namespace lockstep;
+using lockstep::special::allocations;
 
 /// Notes the count after each step.
 struct Counter : ReporterBase {
     std::vector<long>* counts; ///< has room
     explicit Counter(std::vector<long>* room) : counts{room} {}
-    void on_step(StepInfo const& /*step*/) const { counts->push_back(allocations); }
+    void on_step(StepInfo const& /*step*/) const { counts->push_back(allocations()); }
 };
 
 void allocate_once() {
@@ -131,15 +87,15 @@ long allocations_of_training(Options const& options) {
 }
 
 TEST(StepAllocation, TheCounterCounts) {
-    long const before = allocations;
+    long const before = allocations();
     allocate_once();
-    EXPECT_EQ(allocations, before + 1);
+    EXPECT_EQ(allocations(), before + 1);
     void* volatile const aligned = ::operator new (64, std::align_val_t{64});
     ::operator delete (aligned, std::align_val_t{64});
-    EXPECT_EQ(allocations, before + 2);
+    EXPECT_EQ(allocations(), before + 2);
     std::vector<int> const values(100, 1);
     EXPECT_EQ(values.back(), 1);
-    EXPECT_EQ(allocations, before + 3);
+    EXPECT_EQ(allocations(), before + 3);
 }
 
 TEST(StepAllocation, OneAllocationOfAnyWorkerIsSeen) {
@@ -155,7 +111,7 @@ TEST(StepAllocation, AHundredStepsAllocateNothing) {
     }
 }
 
-// What is left between two epochs is the history, of which every worker keeps one: two entries, so two allocations at the most.
+// What is left between two epochs is the history, of which every worker keeps one: two entries, so two allocations() at the most.
 TEST(StepAllocation, EvaluationAllocatesNothing) {
     for (int const workers : {1, 2}) {
         Options const options{.workers = workers, .epochs = 3, .evaluating = true};

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace {
 
 /// The least that is a communicator: two imagined workers that always hold the same values.
 struct Twins {
+    static constexpr char const* name = "twins";
     [[nodiscard]] int rank() const { return 0; }
     [[nodiscard]] int size() const { return 2; }
     template <lockstep::Communicable T>
@@ -37,7 +39,26 @@ struct Fusing : Twins {
     }
 };
 
+struct Sharing : Twins {
+    template <class P>
+    [[nodiscard]] std::shared_ptr<P> share(std::shared_ptr<P> const& pointer, int /*root*/) {
+        return pointer;
+    }
+};
+
+struct WithoutName {
+    [[nodiscard]] int rank() const { return 0; }
+    [[nodiscard]] int size() const { return 1; }
+    template <class T>
+    void all_reduce(std::span<T> /*values*/) {}
+    template <class T>
+    void broadcast(std::span<T> /*values*/, int /*root*/) {}
+    void barrier() {}
+};
+
 static_assert(lockstep::Communicator<Twins>);
+static_assert(!lockstep::Communicator<WithoutName>);
+static_assert(lockstep::SharesMemory<Sharing> && !lockstep::SharesMemory<Twins>);
 static_assert(!lockstep::Communicator<WithoutBarrier>);
 static_assert(!lockstep::Communicator<WithLongRank>);
 static_assert(!lockstep::Communicator<int>);

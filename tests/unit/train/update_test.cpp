@@ -15,6 +15,7 @@ using namespace lockstep;
 /// A communicator that can do no more than it must.
 template <class Comm>
 struct Unfused {
+    static constexpr char const* name = "unfused";
     Comm& comm;
     [[nodiscard]] int rank() const { return comm.rank(); }
     [[nodiscard]] int size() const { return comm.size(); }
@@ -77,8 +78,9 @@ struct FusedModel {
     static std::span<float> gradients() { return {}; }
     static std::span<float> parameters() { return {}; }
     template <class Comm, class OptimizerType, class State>
-    void backward_average_update(Comm& /*comm*/, OptimizerType const& /*optimizer*/, State& /*state*/) {
+    double backward_average_update(double loss, Comm& /*comm*/, OptimizerType const& /*optimizer*/, State& /*state*/) {
         fused = true;
+        return loss;
     }
 };
 
@@ -87,7 +89,7 @@ TEST(BackwardAverageUpdate, AnEngineThatCanDoAllDoesIt) {
     SerialCommunicator comm;
     SGD const sgd{};
     auto state = sgd.init<float>(0);
-    backward_average_update(model, comm, sgd, state);
+    EXPECT_EQ(backward_average_update(model, 3.0, comm, sgd, state), 3.0);
     EXPECT_TRUE(model.fused);
 }
 

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace lockstep::special {
+
+/// How often memory was asked for so far: every way to malloc is counted (operator new is one), in this program and all libraries
+/// that it uses. Link allocations.cpp. glibc only.
+[[nodiscard]] long allocations();
+
+} // namespace lockstep::special
