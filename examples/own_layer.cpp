@@ -82,5 +82,5 @@ int main() {
         Trainer trainer{Model<Net>{seed(1)}, CrossEntropyLoss{}, SGD{.lr = 0.1, .momentum = 0.9}, comm, ConsoleReporter{}};
         return trainer.fit(train, test, {.epochs = 20});
     });
-    return check.passed() && result.metrics.at("accuracy") > 0.9 ? 0 : 1;
+    return check.passed() && result.metrics["accuracy"] > 0.9 ? 0 : 1;
 }

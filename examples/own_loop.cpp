@@ -41,7 +41,7 @@ double train(Communicator auto& comm) {
             model.backward();
             comm.all_reduce(model.gradients()); // from here on every worker has the whole batch's gradients
             clip(model.gradients(), 1.0f);
-            sgd.step(model.parameters(), std::span<float const>{model.gradients()}, state);
+            sgd.step(model.parameters(), model.gradients(), state);
         }
         double const train_loss = all_reduce_sum(comm, loss_sum) / static_cast<double>(train.samples());
         accuracy = evaluate(model, loss, test, comm).accuracy.value();

@@ -7,8 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <span>
 #include <thread>
 #include <vector>
@@ -255,10 +258,51 @@ TYPED_TEST_P(CommunicatorSuite, ReduceUpdateOfSharedParameters) {
     }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(CommunicatorSuite, FulfilsTheConcept, RanksAreNumberedFromZero, TheDataShowTheOrderOfAdditions,
-                            AllReduceIsTheTreeSum, AllReduceOfManyElements, AllReduceOfUnalignedSpans,
-                            AllReduceSumGivesTheSameBitsEverywhere, BroadcastFromEveryRoot, BroadcastRefusesARootThatIsNoRank,
-                            BarriersCanBeReused, SmallAllReducesInARowDoNotMix, MixedOperationsWithRandomDelays,
-                            ReduceUpdateIsAllReduceAndUpdate, ReduceUpdateOfSharedParameters);
+TYPED_TEST_P(CommunicatorSuite, ReduceUpdateSumsAValueAlongAndUpdatesNothingWhenItIsNotFinite) {
+    if constexpr (lockstep::FusesUpdate<typename TypeParam::Comm, float>) {
+        this->on_all([](auto& comm) {
+            constexpr std::size_t count = 1000;
+            auto gradients = values<float>(comm.rank(), count, 3);
+            auto parameters = values<float>(77, count, 3);
+            auto const before = parameters;
+            std::vector<int> calls(count);
+            auto const step = [&](double value) {
+                return comm.reduce_update(value, std::span<float>{gradients}, std::span<float>{parameters},
+                                          NotingUpdate<float>{&calls});
+            };
+            bool const last = comm.rank() == comm.size() - 1;
+            for (double const bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+                EXPECT_FALSE(std::isfinite(step(last ? bad : 1.0)));
+                EXPECT_EQ(parameters, before);
+                EXPECT_EQ(calls, std::vector<int>(count));
+            }
+            EXPECT_EQ(step(value<double>(comm.rank(), 0, 4)), expected_sum<double>(comm.size(), 0, 4));
+            EXPECT_NE(parameters, before);
+        });
+    }
+}
+
+TYPED_TEST_P(CommunicatorSuite, ShareGivesAllTheRootsPointer) {
+    if constexpr (lockstep::SharesMemory<typename TypeParam::Comm>) {
+        this->on_all([](auto& comm) {
+            for (int root = 0; root < comm.size(); ++root) {
+                auto const own = std::make_shared<int>(comm.rank());
+                auto const shared = comm.share(own, root);
+                EXPECT_EQ(*shared, root);
+                EXPECT_EQ(shared == own, comm.rank() == root);
+                comm.barrier();
+                EXPECT_EQ(shared.use_count(), comm.size() + 1);
+                comm.barrier();
+            }
+        });
+    }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(CommunicatorSuite, ReduceUpdateSumsAValueAlongAndUpdatesNothingWhenItIsNotFinite,
+                            ShareGivesAllTheRootsPointer, FulfilsTheConcept, RanksAreNumberedFromZero,
+                            TheDataShowTheOrderOfAdditions, AllReduceIsTheTreeSum, AllReduceOfManyElements,
+                            AllReduceOfUnalignedSpans, AllReduceSumGivesTheSameBitsEverywhere, BroadcastFromEveryRoot,
+                            BroadcastRefusesARootThatIsNoRank, BarriersCanBeReused, SmallAllReducesInARowDoNotMix,
+                            MixedOperationsWithRandomDelays, ReduceUpdateIsAllReduceAndUpdate, ReduceUpdateOfSharedParameters);
 
 } // namespace conformance

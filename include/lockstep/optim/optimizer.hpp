@@ -24,8 +24,8 @@ template <class O, class T = float>
 concept ElementwiseOptimizer = Optimizer<O, T> &&
     requires(O const& optimizer, std::span<T> parameters, std::span<T const> gradients, std::size_t offset,
              decltype(optimizer.template init<T>(offset))& state) {
-    optimizer.begin_step(state);
     optimizer.update(offset, parameters, gradients, state);
+    optimizer.end_step(state);
 };
 
 } // namespace lockstep

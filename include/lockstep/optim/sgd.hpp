@@ -28,7 +28,7 @@ struct SGD {
     template <class T>
     struct State {
         AlignedBuffer<T> velocity; ///< empty without momentum
-        std::uint64_t steps = 0;   ///< begun
+        std::uint64_t steps = 0;   ///< made
     };
 
     /// Throws ArgumentError for hyperparameters that PyTorch refuses, or that are not finite.
@@ -47,13 +47,8 @@ struct SGD {
 
     template <class T>
     void step(std::span<T> parameters, std::span<std::type_identity_t<T> const> gradients, State<T>& state) const {
-        begin_step(state);
         update(0, parameters, gradients, state);
-    }
-
-    template <class T>
-    void begin_step(State<T>& state) const noexcept {
-        ++state.steps;
+        end_step(state);
     }
 
     template <class T>
@@ -76,7 +71,7 @@ struct SGD {
         LOCKSTEP_ASSERT(1, offset + size <= state.velocity.size(), "the optimizer's state was made for these parameters");
         T* const v = state.velocity.data() + offset;
         // The first step takes the gradient itself: as if the old velocity were 0 and there were no dampening.
-        bool const first = state.steps <= 1;
+        bool const first = state.steps == 0;
         T const keep = first ? T{0} : static_cast<T>(momentum);
         T const take = first ? T{1} : static_cast<T>(1 - dampening);
         if (nesterov) {
@@ -91,6 +86,11 @@ struct SGD {
                 p[i] -= rate * v[i];
             }
         }
+    }
+
+    template <class T>
+    void end_step(State<T>& state) const noexcept {
+        ++state.steps;
     }
 
 private:

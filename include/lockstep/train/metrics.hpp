@@ -21,10 +21,22 @@ struct EpochMetrics {
     double seconds = 0;                      ///< training and validation
 };
 
+/// Values by name, read as `metrics["accuracy"]`, also from a constant; ArgumentError for a name that is not there.
+struct Metrics : std::map<std::string, double> {
+    using map::map;
+    [[nodiscard]] double operator[](std::string const& name) const {
+        auto const found = find(name);
+        if (found != end()) { return found->second; }
+        std::string names;
+        for (auto const& [known, value] : *this) { names += (names.empty() ? "" : ", ") + known; }
+        throw ArgumentError(detail::concat("there is no metric \"", name, "\", only ", names));
+    }
+};
+
 /// What a training gave. The same on every worker.
 struct Result {
     std::vector<EpochMetrics> history;           ///< one entry per epoch
-    std::map<std::string, double> metrics;       ///< the last epoch's, by the names of EpochMetrics' members
+    Metrics metrics;                             ///< the last epoch's, by the names of EpochMetrics' members
     std::vector<std::uint64_t> parameter_hashes; ///< one per worker; they are equal, or the training would have failed
     std::uint64_t skipped_steps = 0;             ///< with NonFinite::skip
 };
@@ -50,13 +62,13 @@ struct NonFiniteLoss : Error {
 
 namespace detail {
 
-[[nodiscard]] inline std::map<std::string, double> named(EpochMetrics const& metrics) {
-    std::map<std::string, double> all{{"epoch", metrics.epoch},
-                                      {"train_loss", metrics.train_loss},
-                                      {"samples_per_second", metrics.samples_per_second},
-                                      {"seconds", metrics.seconds}};
-    if (metrics.validation_loss) { all["validation_loss"] = *metrics.validation_loss; }
-    if (metrics.accuracy) { all["accuracy"] = *metrics.accuracy; }
+[[nodiscard]] inline Metrics named(EpochMetrics const& metrics) {
+    Metrics all{{"epoch", metrics.epoch},
+                {"train_loss", metrics.train_loss},
+                {"samples_per_second", metrics.samples_per_second},
+                {"seconds", metrics.seconds}};
+    if (metrics.validation_loss) { all.emplace("validation_loss", *metrics.validation_loss); }
+    if (metrics.accuracy) { all.emplace("accuracy", *metrics.accuracy); }
     return all;
 }
 

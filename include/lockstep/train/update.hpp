@@ -49,11 +49,12 @@ double backward_average_update(ModelType& model, double loss, Comm& comm, Optimi
         return model.backward_average_update(loss, comm, optimizer, state);
     } else if constexpr (updates_in_slices<Comm, OptimizerType, T>) {
         model.backward();
-        optimizer.begin_step(state);
         auto const update = [&](std::size_t offset, std::span<T> parameters, std::span<T const> gradients) {
             optimizer.update(offset, parameters, gradients, state);
         };
-        return comm.reduce_update(loss, model.gradients(), model.parameters(), update);
+        double const sum = comm.reduce_update(loss, model.gradients(), model.parameters(), update);
+        if (std::isfinite(sum)) { optimizer.end_step(state); }
+        return sum;
     } else {
         loss = all_reduce_sum(comm, loss);
         if (!std::isfinite(loss)) { return loss; }

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -227,6 +228,19 @@ TEST(Model, CanBeMovedAndGoesOn) {
     Model<float> moved{std::move(model)};
     EXPECT_EQ(moved.parameter_hash(), reference.parameter_hash());
     EXPECT_EQ(pass<float>(moved, 9), pass<float>(reference, 9));
+}
+
+TEST(Model, SharesParametersWithAnother) {
+    Model<float> first{lockstep::seed(1)};
+    Model<float> second{lockstep::seed(2)};
+    EXPECT_NE(first.parameter_hash(), second.parameter_hash());
+    second.share_parameters(first.parameter_buffer());
+    first.parameters()[0] = 3;
+    EXPECT_EQ(second.parameters()[0], 3);
+    EXPECT_EQ(pass(first, 4), pass(second, 4));
+    EXPECT_NE(first.gradients().data(), second.gradients().data());
+    EXPECT_THROW(first.share_parameters(std::make_shared<lockstep::AlignedBuffer<float>>(3U)), lockstep::ArgumentError);
+    EXPECT_THROW(first.share_parameters(nullptr), lockstep::ArgumentError);
 }
 
 } // namespace

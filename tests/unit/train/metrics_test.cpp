@@ -140,4 +140,15 @@ TEST(Metrics, EveryWorkerHasTheSameResult) {
     }
 }
 
+TEST(Metrics, AreReadByName) {
+    Metrics const metrics{{"accuracy", 0.5}, {"train_loss", 2}};
+    EXPECT_EQ(metrics["accuracy"], 0.5);
+    try {
+        static_cast<void>(metrics["acuracy"]);
+        ADD_FAILURE() << "no error";
+    } catch (ArgumentError const& error) {
+        EXPECT_STREQ(error.what(), "there is no metric \"acuracy\", only accuracy, train_loss");
+    }
+}
+
 } // namespace

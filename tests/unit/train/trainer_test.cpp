@@ -145,4 +145,25 @@ TEST(Trainer, ReplicasThatHaveComeApartAreAnError) {
     }
 }
 
+TEST(Trainer, LoadsAStateDictOnAllWorkers) {
+    Model<training::Net> const source{seed(9)};
+    auto const state = source.state_dict("net.");
+    for (int const workers : {1, 2, 3}) {
+        launch<ThreadCommunicator>({.num_workers = workers}, [&](auto& comm) {
+            Trainer trainer{Model<training::Net>{seed(1)}, CrossEntropyLoss{}, SGD{}, comm};
+            trainer.load_state_dict(comm.rank() == 0 ? state : StateDict<float>{}, "net.");
+            EXPECT_EQ(trainer.model().parameter_hash(), source.parameter_hash());
+        });
+    }
+}
+
+TEST(Trainer, RefusesAStateDictThatDoesNotFitOnAllWorkersAndStaysUnchanged) {
+    launch<ThreadCommunicator>({.num_workers = 2}, [&](auto& comm) {
+        Trainer trainer{Model<training::Net>{seed(1)}, CrossEntropyLoss{}, SGD{}, comm};
+        auto const before = trainer.model().parameter_hash();
+        EXPECT_THROW(trainer.load_state_dict(StateDict<float>{}), ArgumentError);
+        EXPECT_EQ(trainer.model().parameter_hash(), before);
+    });
+}
+
 } // namespace

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -68,6 +71,58 @@ TEST(BackwardAverageUpdate, FusedWaysEndWithThePlainWaysBits) {
             });
         }
     }
+}
+
+// A skipped first batch must not count as the first step, which treats momentum in its own way.
+TEST(BackwardAverageUpdate, ANonFiniteLossChangesNothingInAnyWay) {
+    SGD const sgd{.lr = 0.1, .momentum = 0.9, .dampening = 0.5};
+    auto const train = [&](auto& comm, auto const& optimizer, bool bad_loss_first) {
+        Model<training::Net> model{seed(1)};
+        auto state = optimizer.template init<float>(model.parameters().size());
+        synchronize(model, comm, optimizer);
+        DataLoader data{training::train_data(), comm, {.batch_size = 17, .seed = 1}};
+        for (auto const& batch : data) {
+            model.forward(batch);
+            double const loss = model.loss(CrossEntropyLoss{}, batch);
+            if (bad_loss_first) {
+                double const bad = comm.rank() == comm.size() - 1 ? std::numeric_limits<double>::infinity() : loss;
+                auto const before = model.parameter_hash();
+                EXPECT_TRUE(std::isinf(backward_average_update(model, bad, comm, optimizer, state)));
+                EXPECT_EQ(model.parameter_hash(), before);
+                bad_loss_first = false;
+                model.forward(batch);
+                static_cast<void>(model.loss(CrossEntropyLoss{}, batch));
+            }
+            EXPECT_TRUE(std::isfinite(backward_average_update(model, loss, comm, optimizer, state)));
+        }
+        return model.parameter_hash();
+    };
+    for (int const workers : {1, 2, 3}) {
+        launch<ThreadCommunicator>({.num_workers = workers}, [&](auto& comm) {
+            auto const expected = train(comm, sgd, false);
+            EXPECT_EQ(train(comm, sgd, true), expected);
+            EXPECT_EQ(train(comm, WholeSGD{sgd}, true), expected);
+        });
+    }
+}
+
+TEST(Synchronize, WorkersOfOneProcessShareOneBufferAndAllStartFromRank0) {
+    launch<ThreadCommunicator>({.num_workers = 3}, [](auto& comm) {
+        auto const rank = static_cast<std::uint64_t>(comm.rank());
+        auto const rank0 = Model<training::Net>{seed(5)}.parameter_hash();
+        Model<training::Net> shared{seed(5 + rank)};
+        synchronize(shared, comm, SGD{});
+        EXPECT_EQ(shared.parameter_hash(), rank0);
+        Model<training::Net> own{seed(5 + rank)};
+        synchronize(own, comm, WholeSGD{});
+        EXPECT_EQ(own.parameter_hash(), rank0);
+
+        comm.barrier();
+        if (comm.rank() == 1) { shared.parameters()[0] = own.parameters()[0] = 7; }
+        comm.barrier();
+        EXPECT_EQ(shared.parameters()[0], 7);
+        EXPECT_EQ(own.parameters()[0] == 7, comm.rank() == 1);
+    });
 }
 
 /// An engine may take over the whole step.
