@@ -6,13 +6,13 @@
 
 namespace {
 
-std::atomic<long> count{0};
+std::atomic<long> counted{0};
 
 } // namespace
 
 namespace lockstep::special {
 
-long allocations() { return count; }
+long allocations() { return counted; }
 
 } // namespace lockstep::special
 
@@ -25,27 +25,27 @@ void* __libc_realloc(void* memory, std::size_t size);           // NOLINT(bugpro
 void* __libc_memalign(std::size_t alignment, std::size_t size); // NOLINT(bugprone-reserved-identifier)
 
 void* malloc(std::size_t size) noexcept {
-    ++count;
+    ++counted;
     return __libc_malloc(size);
 }
 void* calloc(std::size_t count, std::size_t size) noexcept {
-    ++count;
+    ++counted;
     return __libc_calloc(count, size);
 }
 void* realloc(void* memory, std::size_t size) noexcept {
-    ++count;
+    ++counted;
     return __libc_realloc(memory, size);
 }
 void* memalign(std::size_t alignment, std::size_t size) noexcept {
-    ++count;
+    ++counted;
     return __libc_memalign(alignment, size);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
-    ++count;
+    ++counted;
     return __libc_memalign(alignment, size);
 }
 int posix_memalign(void** memory, std::size_t alignment, std::size_t size) noexcept {
-    ++count;
+    ++counted;
     *memory = __libc_memalign(alignment, size);
     return *memory == nullptr ? ENOMEM : 0;
 }
