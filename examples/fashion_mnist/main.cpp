@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -76,8 +75,6 @@ void run(Options const& options) {
     auto const data = load(options);
     auto const result = train(data, options);
     summarise(result, options);
-    // The last step of all can spoil weights without any training loss to show it.
-    if (!std::isfinite(result.metrics["validation_loss"])) { throw Error("the validation loss is not finite: lower --lr"); }
     std::fflush(stdout); // the file may be the same terminal or pipe
     if (!options.json.empty()) { write_run(options, CpuEngine::name, result); }
 }

@@ -29,6 +29,7 @@
 #include "lockstep/nn/state_dict.hpp"
 #include "lockstep/optim/optimizer.hpp"
 #include "lockstep/optim/sgd.hpp"
+#include "lockstep/train/agreement.hpp"
 #include "lockstep/train/console_reporter.hpp"
 #include "lockstep/train/evaluate.hpp"
 #include "lockstep/train/metrics.hpp"

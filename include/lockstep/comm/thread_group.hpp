@@ -125,6 +125,8 @@ public:
             if (!error_) {
                 error_ = std::move(error);
                 error_rank_ = rank;
+            } else if (rank < error_rank_ && text_of(error) == text_of(error_)) {
+                error_rank_ = rank; // all workers may have the same error; whose came first is chance
             }
         }
         failed_.store(true);
@@ -179,6 +181,14 @@ private:
         Error const error{text};
         fail(rank, std::make_exception_ptr(error));
         throw error;
+    }
+
+    [[nodiscard]] static std::string text_of(std::exception_ptr const& error) {
+        try {
+            std::rethrow_exception(error);
+        } catch (std::exception const& known) { return known.what(); } catch (...) {
+            return {};
+        }
     }
 
     [[nodiscard]] static bool overlap(void const* a, void const* b, std::size_t bytes) noexcept {

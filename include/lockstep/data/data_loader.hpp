@@ -54,7 +54,8 @@ private:
     std::span<std::uint32_t const> indices_;
 };
 
-/// One worker's part of a global batch; it may have no rows at all. It views the loader and the dataset.
+/// One worker's part of a global batch; it may have no rows at all. It views the loader and the dataset: the next `begin()`
+/// changes what it shows.
 template <class DatasetType>
 struct Batch {
     BatchInputs<DatasetType> inputs;
@@ -103,6 +104,10 @@ public:
 
     [[nodiscard]] DatasetType const& dataset() const noexcept { return dataset_; }
     [[nodiscard]] DataLoaderOptions const& options() const noexcept { return options_; }
+
+    /// The part that this loader yields: that of worker `rank()` of `workers()`.
+    [[nodiscard]] int rank() const noexcept { return static_cast<int>(rank_); }
+    [[nodiscard]] int workers() const noexcept { return static_cast<int>(workers_); }
 
     /// Steps per epoch, the same on all workers.
     [[nodiscard]] std::size_t steps() const noexcept {

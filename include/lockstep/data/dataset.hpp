@@ -24,7 +24,7 @@ concept InputDataset = requires(D const& dataset, std::size_t index, std::span<T
 template <class D, class T = float>
 concept ClassificationDataset = InputDataset<D, T> && requires(D const& dataset, std::size_t index) {
     { D::classes } -> std::convertible_to<std::size_t>;
-    { dataset.target(index) } -> std::convertible_to<Label>;
+    { dataset.target(index) } -> std::integral;
 };
 
 /// A dataset for regression: `target(index)` is a span of `targets` scalars.

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace lockstep {
@@ -33,7 +34,10 @@ namespace detail {
 
 class IdxReader {
 public:
-    explicit IdxReader(std::filesystem::path const& path) : stream_{path} {}
+    explicit IdxReader(std::filesystem::path const& path) : stream_{path} {
+        std::error_code unknown; // the stream has already refused what is no file
+        file_size_ = std::filesystem::file_size(path, unknown);
+    }
 
     IdxArray read(std::size_t rank) {
         IdxArray array;
@@ -80,6 +84,10 @@ private:
             constexpr std::size_t first_piece = std::size_t{1} << 16U;
             std::size_t const begin = values.size();
             std::size_t const end = std::min(total, begin + std::max(begin, first_piece));
+            // Compressed images shrink to a half or a third; a small file must not fill the memory.
+            if (end > expansion_free && end / expansion_limit > file_size_) {
+                fail(concat("data of at most ", expansion_limit, " times the file's size"), concat("more than ", end, " bytes"));
+            }
             values.reserve(end);
             values.resize(end);
             std::size_t const count = stream_.read(std::as_writable_bytes(std::span{values}.subspan(begin)));
@@ -143,7 +151,11 @@ private:
         }
     }
 
+    static constexpr std::size_t expansion_limit = 100;
+    static constexpr std::size_t expansion_free = std::size_t{64} << 20U; // bytes that any file may hold
+
     InputStream stream_;
+    std::uintmax_t file_size_ = 0;
 };
 
 } // namespace detail

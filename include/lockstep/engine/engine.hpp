@@ -24,7 +24,9 @@ namespace lockstep {
 ///   the layout of `parameters`; zeros when there are no rows. The gaps between tensors are left as they are.
 /// - Two calls with the same bits in give the same bits out, whatever other workspaces do at the same time.
 ///
-/// An engine that can do more than that says so by extra members, which `Model` and `average_and_update` look for.
+/// An engine that can fuse "backward, average, update" for some communicators and optimizers says so by a member
+/// `backward_average_update(loss, parameters, gradients, context, comm, optimizer, state)`, which then takes the place of the
+/// plain way with the same bits (train/update.hpp).
 template <class E, class Operations = OperationList<LinearOperation<2, 2, Identity, 0, 16>>, class T = float>
 concept Engine = requires(typename E::template Workspace<Operations, T>& workspace, Rows<T const, Operations::widths[0]> rows,
                           T const* parameters, T* gradients, PassContext const& context, std::size_t count) {

@@ -65,9 +65,11 @@ concept ElementwiseFromInput = requires(float f, double d) {
 template <class L>
 concept ElementwiseLayer = ElementwiseFromOutput<L> || ElementwiseFromInput<L>;
 
-/// A layer that the engines know as a matrix product: `in_features`, `out_features`, tensors weight (out, in) and bias (out).
+/// A layer that the engines know as a matrix product and compute themselves, marked by `is_linear`: `in_features`,
+/// `out_features`, tensors weight (out, in) and bias (out).
 template <class L>
 concept LinearLayer = requires {
+    requires L::is_linear;
     { L::in_features } -> std::convertible_to<std::size_t>;
     { L::out_features } -> std::convertible_to<std::size_t>;
 };

@@ -17,6 +17,7 @@ namespace lockstep {
 template <std::size_t In, std::size_t Out>
 struct Linear {
     static_assert(In > 0 && Out > 0, "lockstep: Linear<In, Out> needs at least one input and one output");
+    static constexpr bool is_linear = true;
     static constexpr std::size_t in_features = In;
     static constexpr std::size_t out_features = Out;
 

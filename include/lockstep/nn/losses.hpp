@@ -2,6 +2,7 @@
 
 #include "lockstep/core/error.hpp"
 #include "lockstep/core/rows.hpp"
+#include "lockstep/nn/layer.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,8 +17,7 @@ namespace lockstep {
 enum class TargetKind { labels, vectors };
 
 /// A loss compares outputs: (rows, Out), row-major, with the targets of the same rows; `targets[r]` is a class label or a span of
-/// Out scalars. Losses are plain types without state; `kind` says which targets they take, `check<Net>()` refuses networks that
-/// do not fit.
+/// Out scalars. `kind` says which targets a loss takes; `check<Net>()`, if there is one, refuses networks that do not fit.
 ///
 /// - `value(outputs, targets)` returns the SUM of the rows' losses, in double.
 /// - `value_and_gradient(outputs, targets, scale, gradient)` returns the same and writes scale * d sum / d outputs to all of
@@ -27,19 +27,37 @@ enum class TargetKind { labels, vectors };
 /// workers pass scale = 1 / (global rows); this is PyTorch's reduction="mean".
 template <class L, class T = float>
 concept Loss = std::same_as<std::remove_cv_t<decltype(L::kind)>, TargetKind> &&(
-    requires(Rows<T const, 2> outputs, std::span<int const> labels, T scale, Rows<T, 2> gradient) {
-        { L::value(outputs, labels) } -> std::same_as<double>;
-        { L::value_and_gradient(outputs, labels, scale, gradient) } -> std::same_as<double>;
+    requires(L const& loss, Rows<T const, 2> outputs, std::span<int const> labels, T scale, Rows<T, 2> gradient) {
+        { loss.value(outputs, labels) } -> std::same_as<double>;
+        { loss.value_and_gradient(outputs, labels, scale, gradient) } -> std::same_as<double>;
     } ||
-    requires(Rows<T const, 2> outputs, std::span<std::span<double const> const> vectors, T scale, Rows<T, 2> gradient) {
-        { L::value(outputs, vectors) } -> std::same_as<double>;
-        { L::value_and_gradient(outputs, vectors, scale, gradient) } -> std::same_as<double>;
+    requires(L const& loss, Rows<T const, 2> outputs, std::span<std::span<double const> const> vectors, T scale,
+             Rows<T, 2> gradient) {
+        { loss.value(outputs, vectors) } -> std::same_as<double>;
+        { loss.value_and_gradient(outputs, vectors, scale, gradient) } -> std::same_as<double>;
     });
 
 namespace detail {
 
+/// The last layer that computes something: `Flatten` after it changes nothing.
+template <class Net, std::size_t Index = Net::size - 1>
+[[nodiscard]] constexpr auto find_last_layer() {
+    using L = typename Net::template layer<Index>;
+    if constexpr (ViewLayer<L> && Index > 0) {
+        return find_last_layer<Net, Index - 1>();
+    } else {
+        return std::type_identity<L>{};
+    }
+}
 template <class Net>
-using last_layer = typename Net::template layer<Net::size - 1>;
+using last_layer = typename decltype(find_last_layer<Net>())::type;
+
+/// Asks a loss whether it fits a network, if it has an opinion.
+template <class LossType, class Net>
+constexpr bool check_loss() {
+    if constexpr (requires { LossType::template check<Net>(); }) { LossType::template check<Net>(); }
+    return true;
+}
 
 /// Laid out for its place in a compiler's message: the network and the number of its outputs.
 template <class Net, std::size_t Outputs>
@@ -144,9 +162,6 @@ struct NLLLoss {
 /// The mean over the Out outputs of (x - target)^2, for each row.
 struct MSELoss {
     static constexpr TargetKind kind = TargetKind::vectors;
-    template <class Net>
-    static constexpr void check() {}
-
     template <class T, std::size_t Out>
     [[nodiscard]] static double value(Rows<T const, Out> outputs, auto const& targets) {
         double total = 0;

@@ -17,6 +17,7 @@
 #include "lockstep/nn/state_dict.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -68,6 +69,7 @@ private:
 template <class Net, class EngineType = CpuEngine, class T = float>
 class Model {
     static_assert(Net::valid);
+    static_assert(std::same_as<T, float> || std::same_as<T, double>, "lockstep: the third argument of Model is float or double");
     static_assert(Engine<EngineType, detail::plan_of<Net, T>, T>,
                   "lockstep: the second argument of Model is not an engine: see engine/engine.hpp");
 
@@ -75,6 +77,7 @@ public:
     using Network = Net;
     using Engine = EngineType;
     using value_type = T;
+    using Workspace = typename EngineType::template Workspace<detail::plan_of<Net, T>, T>;
 
     /// Starts from PyTorch's default distribution, uniform in ±1/sqrt(in); the same seed gives the same bits on every compiler.
     explicit Model(Seed seed)
@@ -83,8 +86,12 @@ public:
         initialize<Net>(parameters_->span(), seed);
     }
 
-    /// All parameters, the aligned gaps included: what is averaged, broadcast and updated.
-    [[nodiscard]] std::span<T> parameters() noexcept { return parameters_->span(); }
+    /// All parameters, the aligned gaps included: what is averaged, broadcast and updated. Asking for them to write takes a copy
+    /// first where they are shared with other replicas (see `share_parameters`): what one worker writes, the others do not see.
+    [[nodiscard]] std::span<T> parameters() {
+        if (parameters_.use_count() > 1) { parameters_ = std::make_shared<AlignedBuffer<T>>(parameters_->clone()); }
+        return parameters_->span();
+    }
     [[nodiscard]] std::span<T const> parameters() const noexcept { return std::as_const(*parameters_).span(); }
     /// The gradients of the last `backward`, in the parameters' layout.
     [[nodiscard]] std::span<T> gradients() noexcept { return gradients_.span(); }
@@ -94,8 +101,8 @@ public:
     [[nodiscard]] std::span<T> gradient(std::size_t index) { return tensor_of(gradients(), index); }
 
     /// The memory behind `parameters()`, and a way to use another model's instead of the own: replicas in one address space hold
-    /// the same bits, so they can hold them once. Whoever shares must change them one worker at a time, as `reduce_update` does.
-    /// `share_parameters` throws ArgumentError for a buffer of another size.
+    /// the same bits, so they can hold them once. `shared_parameters()` gives write access without taking a copy, for those who
+    /// keep the replicas equal, as `reduce_update` does. `share_parameters` throws ArgumentError for a buffer of another size.
     [[nodiscard]] std::shared_ptr<AlignedBuffer<T>> parameter_buffer() const noexcept { return parameters_; }
     void share_parameters(std::shared_ptr<AlignedBuffer<T>> buffer) {
         if (!buffer || buffer->size() != Net::template buffer_size<T>) {
@@ -104,6 +111,7 @@ public:
         }
         parameters_ = std::move(buffer);
     }
+    [[nodiscard]] std::span<T> shared_parameters() noexcept { return parameters_->span(); }
 
     /// Takes all memory for batches of up to `rows` rows now, so that no later step allocates.
     void reserve(std::size_t rows) { workspace_.reserve(rows); }
@@ -112,6 +120,7 @@ public:
     void train(bool training = true) noexcept { training_ = training; }
     void eval() noexcept { training_ = false; }
     [[nodiscard]] bool training() const noexcept { return training_; }
+    [[nodiscard]] Seed seed() const noexcept { return Seed{seed_}; }
 
     /// Runs the network on a batch of a DataLoader: anything with `inputs` (a RowSource), `step` and `first_row`.
     template <class Batch>
@@ -141,7 +150,15 @@ public:
     template <class LossType, class Targets>
     double loss(LossType const& criterion, Targets const& targets, std::size_t global_rows) {
         static_assert(Loss<LossType, T>, "lockstep: this is not a loss: see nn/losses.hpp");
-        LossType::template check<Net>();
+        detail::check_loss<LossType, Net>();
+        if constexpr (requires { targets.size(); }) {
+            if (targets.size() != workspace_.rows()) {
+                throw ArgumentError(detail::concat("loss: expected ", workspace_.rows(),
+                                                   " targets, one per row of the last forward pass, "
+                                                   "got ",
+                                                   targets.size()));
+            }
+        }
         LOCKSTEP_ASSERT(1, global_rows > 0 || workspace_.rows() == 0, "the global batch is not smaller than this worker's part");
         T const scale = T{1} / static_cast<T>(std::max<std::size_t>(global_rows, 1));
         return criterion.value_and_gradient(workspace_.outputs(), targets, scale, workspace_.output_gradient());
@@ -155,6 +172,14 @@ public:
 
     /// Writes this worker's part of the gradients; summed over the workers they are those of the batch's mean loss.
     void backward() { workspace_.backward(parameters_->data(), gradients_.data(), context_); }
+
+    /// Where the engine offers it for these types: the whole of "backward, average, update" in one; see train/update.hpp.
+    template <class Comm, class OptimizerType, class State>
+    double backward_average_update(double loss, Comm& comm, OptimizerType const& optimizer, State& state) requires
+        requires(Workspace& workspace, std::span<T> buffer, PassContext const& context) {
+        { workspace.backward_average_update(loss, buffer, buffer, context, comm, optimizer, state) } -> std::same_as<double>;
+    }
+    { return workspace_.backward_average_update(loss, shared_parameters(), gradients(), context_, comm, optimizer, state); }
 
     /// Classes and scores of any number of rows, in evaluation mode: `x` is anything contiguous and row-major with n x inputs
     /// scalars (xtensor containers and adaptors, spans, vectors). It is a forward pass: no `backward` of an earlier
@@ -194,7 +219,7 @@ private:
     PassContext context_{};
     std::shared_ptr<AlignedBuffer<T>> parameters_; // shared by the workers of one process, see share_parameters
     AlignedBuffer<T> gradients_;
-    typename EngineType::template Workspace<detail::plan_of<Net, T>, T> workspace_;
+    Workspace workspace_;
 };
 
 template <class Net, class EngineType, class T>

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <type_traits>
 
 namespace lockstep {
@@ -24,6 +25,11 @@ struct SGD {
     double dampening = 0;
     double weight_decay = 0;
     bool nesterov = false;
+
+    [[nodiscard]] std::string description() const {
+        return detail::concat("SGD(lr ", lr, ", momentum ", momentum, ", dampening ", dampening, ", weight_decay ", weight_decay,
+                              nesterov ? ", nesterov)" : ")");
+    }
 
     template <class T>
     struct State {

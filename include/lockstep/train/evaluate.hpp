@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 namespace lockstep {
 
@@ -65,14 +66,25 @@ constexpr void check_dataset() {
     }
 }
 
+/// Refuses a loader that was made for another group of workers: it would leave out samples or count them several times.
+template <class Data, class Comm>
+void check_workers(char const* what, DataLoader<Data> const& data, Comm const& comm) {
+    if (data.rank() != comm.rank() || data.workers() != comm.size()) {
+        throw ArgumentError(concat(what, ": expected a DataLoader made with this communicator (rank ", comm.rank(), " of ",
+                                   comm.size(), "), got one for rank ", data.rank(), " of ", data.workers()));
+    }
+}
+
 } // namespace detail
 
-/// Mean loss and accuracy over all samples of `data`, each counted once, in evaluation mode (the model's mode is put back
-/// afterwards). Sums over workers are divided once by the number of samples. Collective.
+/// Mean loss and accuracy over the samples that an epoch of `data` visits, each counted once, in evaluation mode (the model's
+/// mode is put back afterwards). Sums over workers are divided once by the number of samples. Collective.
 template <class ModelType, class LossType, class Data, class Comm>
 [[nodiscard]] Evaluation evaluate(ModelType& model, LossType const& loss, DataLoader<Data>& data, Comm& comm) {
     detail::check_dataset<Data, typename ModelType::Network, LossType>();
+    detail::check_workers("evaluate", data, comm);
     detail::EvaluationMode const mode{model};
+    auto const next_epoch = data.next_epoch();
     double loss_sum = 0;
     double correct = 0; // whole numbers, exact in double up to 2^53
     for (auto const& batch : data) {
@@ -83,10 +95,11 @@ template <class ModelType, class LossType, class Data, class Comm>
             for (std::size_t r = 0; r < outputs.rows(); ++r) {
                 auto const row = outputs[r];
                 auto const best = std::max_element(row.begin(), row.end()) - row.begin();
-                correct += best == batch.targets[r] ? 1 : 0;
+                correct += std::cmp_equal(best, batch.targets[r]) ? 1 : 0;
             }
         }
     }
+    data.start_epoch(next_epoch); // evaluating on a loader that also trains leaves its epochs as they are
     std::array<double, 2> sums{loss_sum, correct};
     comm.all_reduce(std::span<double>{sums});
     auto const samples = static_cast<double>(data.samples());

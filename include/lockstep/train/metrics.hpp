@@ -48,11 +48,12 @@ struct Evaluation {
     std::size_t samples = 0;
 };
 
-/// The loss of a batch was infinite or not a number. Every worker stops at the same step with this same error.
+/// The loss of a batch, or the validation loss after an epoch, was infinite or not a number. Every worker stops at the same step
+/// with this same error; `launch` throws it nested in a `WorkerError`.
 struct NonFiniteLoss : Error {
-    NonFiniteLoss(int in_epoch, std::size_t step_in_epoch, double value)
-        : Error(detail::concat("the loss is ", value != value ? "nan" : detail::concat(value), " in epoch ", in_epoch, ", step ",
-                               step_in_epoch, ": lower the learning rate or look for bad values in the data")),
+    NonFiniteLoss(int in_epoch, std::size_t step_in_epoch, double value, char const* which = "loss")
+        : Error(detail::concat("the ", which, " is ", value != value ? "nan" : detail::concat(value), " in epoch ", in_epoch,
+                               ", step ", step_in_epoch, ": lower the learning rate or look for bad values in the data")),
           epoch{in_epoch}, step{step_in_epoch}, loss{value} {}
 
     int epoch;        ///< counted from 1

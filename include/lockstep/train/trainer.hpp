@@ -5,6 +5,7 @@
 #include "lockstep/nn/losses.hpp"
 #include "lockstep/nn/state_dict.hpp"
 #include "lockstep/optim/optimizer.hpp"
+#include "lockstep/train/agreement.hpp"
 #include "lockstep/train/evaluate.hpp"
 #include "lockstep/train/metrics.hpp"
 #include "lockstep/train/reporter.hpp"
@@ -15,10 +16,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
+#include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -44,14 +47,17 @@ class Trainer {
     static_assert(Loss<LossType, T>, "lockstep: Trainer's second argument is not a loss: see nn/losses.hpp");
     static_assert(Optimizer<OptimizerType, T>, "lockstep: Trainer's third argument is not an optimizer: see optim/optimizer.hpp");
     static_assert(Communicator<Comm>, "lockstep: Trainer's fourth argument is not a communicator: see comm/communicator.hpp");
-    static_assert((Reporter<Reporters> && ...), "lockstep: Trainer's last arguments are reporters: see train/reporter.hpp");
-    static_assert((LossType::template check<Net>(), true));
+    static_assert((Reporter<std::unwrap_reference_t<Reporters>> && ...),
+                  "lockstep: Trainer's last arguments are reporters: see train/reporter.hpp");
+    static_assert(detail::check_loss<LossType, Net>());
 
 public:
-    /// Takes rank 0's initial parameters to all workers. Throws ArgumentError for an optimizer's impossible settings.
+    /// Takes rank 0's initial parameters to all workers. Collective. Throws ArgumentError for an optimizer's impossible settings,
+    /// and when the workers' networks, scalars, seeds, losses or optimizers differ.
     Trainer(ModelType model, LossType loss, OptimizerType optimizer, Comm& comm, Reporters... reporters)
         : model_{std::move(model)}, loss_{std::move(loss)}, optimizer_{std::move(optimizer)}, comm_{comm},
           state_{optimizer_.template init<T>(model_.parameters().size())}, reporters_{std::move(reporters)...} {
+        require_agreement(comm_, settings());
         synchronize(model_, comm_, optimizer_);
     }
 
@@ -60,19 +66,16 @@ public:
     [[nodiscard]] ModelType& model() noexcept { return model_; }
     [[nodiscard]] ModelType const& model() const noexcept { return model_; }
 
-    /// Gives all replicas rank 0's `state` (the others' are not looked at). Collective. Throws as Model::load_state_dict, on all
-    /// workers.
+    /// Gives all replicas rank 0's `state` (the others' are not looked at); the optimizer keeps what it remembers. Collective.
+    /// Throws as Model::load_state_dict, on all workers.
     void load_state_dict(StateDict<T> const& state, std::string_view prefix = "") {
-        std::exception_ptr error;
-        comm_.barrier(); // others may still be reading parameters that they share with rank 0
+        std::string error;
         if (comm_.rank() == 0) {
             try {
                 model_.load_state_dict(state, prefix);
-            } catch (...) { error = std::current_exception(); }
+            } catch (ArgumentError const& misfit) { error = misfit.what(); }
         }
-        double const failed = all_reduce_sum(comm_, error ? 1 : 0);
-        if (error) { std::rethrow_exception(error); }
-        if (failed != 0) { throw ArgumentError("rank 0 could not load its state dict"); }
+        fail_together(comm_, error);
         synchronize(model_, comm_, optimizer_);
     }
 
@@ -112,6 +115,8 @@ private:
     template <class Data, class Validate>
     Result fit_epochs(DataLoader<Data>& train, FitOptions const& options, Validate validate) {
         detail::check_dataset<Data, Net, LossType>();
+        detail::check_workers("fit", train, comm_);
+        require_agreement(comm_, settings(train, options));
         if (options.epochs < 1) { throw ArgumentError(detail::concat("fit: epochs must be at least 1, got ", options.epochs)); }
         model_.reserve(train.max_rows());
         report([&](auto& reporter) { reporter.on_start(run_info(train, options)); });
@@ -129,6 +134,10 @@ private:
             metrics.seconds = seconds_since(start);
             result.history.push_back(metrics);
             report([&](auto& reporter) { reporter.on_epoch(metrics); });
+            if (double const loss = metrics.validation_loss.value_or(0);
+                !std::isfinite(loss) && options.non_finite == NonFinite::stop) {
+                throw NonFiniteLoss(epoch, train.steps(), loss, "validation loss");
+            }
         }
         result.metrics = detail::named(result.history.back());
         result.parameter_hashes = parameter_hashes();
@@ -157,6 +166,31 @@ private:
             report([&](auto& reporter) { reporter.on_step(info); });
         }
         return loss_sum / static_cast<double>(counted);
+    }
+
+    /// What all workers must have in common from the start.
+    [[nodiscard]] Settings settings() const {
+        Settings all{{"network", Net::description()},
+                     {"scalar type", detail::type_name<T>()},
+                     {"model seed", detail::concat(static_cast<std::uint64_t>(model_.seed()))},
+                     {"loss", detail::type_name<LossType>()},
+                     {"optimizer", detail::type_name<OptimizerType>()}};
+        if constexpr (requires { optimizer_.description(); }) { all.back().second = optimizer_.description(); }
+        return all;
+    }
+
+    template <class Data>
+    [[nodiscard]] static Settings settings(DataLoader<Data> const& train, FitOptions const& options) {
+        auto const& loader = train.options();
+        auto const flag = [](bool value) { return value ? "true" : "false"; };
+        return {{"epochs", detail::concat(options.epochs)},
+                {"samples", detail::concat(train.dataset().size())},
+                {"batch_size", detail::concat(loader.batch_size)},
+                {"drop_last", flag(loader.drop_last)},
+                {"shuffle", flag(loader.shuffle)},
+                {"loader seed", detail::concat(loader.seed)},
+                {"next epoch", detail::concat(train.next_epoch())},
+                {"non_finite", options.non_finite == NonFinite::stop ? "stop" : "skip"}};
     }
 
     /// Every worker's hash on every worker. Throws Error when two differ: replicas that have come apart make every result
@@ -192,7 +226,11 @@ private:
     template <class Hook>
     void report(Hook const& hook) {
         if (comm_.rank() != 0) { return; }
-        std::apply([&](auto&... reporter) { (hook(reporter), ...); }, reporters_);
+        std::apply(
+            [&](auto&... reporter) {
+                (hook(static_cast<std::unwrap_reference_t<std::remove_reference_t<decltype(reporter)>>&>(reporter)), ...);
+            },
+            reporters_);
     }
 
     ModelType model_;

@@ -22,8 +22,8 @@ template <class Comm, class OptimizerType, class T>
 inline constexpr bool updates_in_slices = FusesUpdate<Comm, T>&& ElementwiseOptimizer<OptimizerType, T>;
 
 /// Makes all replicas start from rank 0's parameters; call it once before the first step. Collective. Where each worker updates
-/// its slice and all live in one address space, they share one buffer from then on: the same bits need not be copied to every
-/// worker.
+/// its slice and all live in one address space, they share one buffer until one of them writes to its own (`Model::parameters`):
+/// the same bits need not be copied to every worker.
 template <class ModelType, class Comm, class OptimizerType>
 void synchronize(ModelType& model, Comm& comm, OptimizerType const&) {
     if constexpr (SharesMemory<Comm> && updates_in_slices<Comm, OptimizerType, typename ModelType::value_type>) {
@@ -33,9 +33,9 @@ void synchronize(ModelType& model, Comm& comm, OptimizerType const&) {
     }
 }
 
-/// Sums `loss` over all workers and returns the sum; when it is finite, computes the gradients of that loss, sums them over all
-/// workers and makes one optimizer step on every replica. Collective. This is the one place that chooses between the plain way
-/// and the fused ones; all end with the same bits:
+/// Sums `loss` over all workers and returns the sum. Computes the gradients of that loss, sums them over all workers and makes
+/// one optimizer step on every replica; when the loss is not finite, parameters and state stay as they are. Collective. This is
+/// the one place that chooses between the plain way and the fused ones; all end with the same bits:
 ///
 /// 1. an engine that can do everything at once does;
 /// 2. with an element-wise optimizer, and a communicator that can, each worker sums and updates only its own slice of the
@@ -52,7 +52,7 @@ double backward_average_update(ModelType& model, double loss, Comm& comm, Optimi
         auto const update = [&](std::size_t offset, std::span<T> parameters, std::span<T const> gradients) {
             optimizer.update(offset, parameters, gradients, state);
         };
-        double const sum = comm.reduce_update(loss, model.gradients(), model.parameters(), update);
+        double const sum = comm.reduce_update(loss, model.gradients(), model.shared_parameters(), update);
         if (std::isfinite(sum)) { optimizer.end_step(state); }
         return sum;
     } else {

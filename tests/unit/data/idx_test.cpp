@@ -163,4 +163,19 @@ TEST(Idx, AnyDamageIsRefusedOrRead) {
     EXPECT_GT(refused, 2000);
 }
 
+TEST(Idx, ASmallFileCannotFillTheMemory) {
+    TemporaryFolder const folder;
+    // 200 MB of zeros compress to 0.2 MB; a fifth of that is within what any file may hold.
+    for (std::uint32_t const images : {51'000U, 255'000U}) {
+        auto const path = folder.write("bomb", gzip(header(8, {images, 28, 28}) + std::string(std::size_t{images} * 784, '\0')));
+        if (images < 60'000) {
+            EXPECT_EQ(read_idx(path, 3).values.size(), std::size_t{images} * 784);
+        } else {
+            auto const text = error_text<DataError>([&] { (void)read_idx(path, 3); });
+            EXPECT_NE(text.find("expected data of at most 100 times the file's size, found more than "), std::string::npos)
+                << text;
+        }
+    }
+}
+
 } // namespace

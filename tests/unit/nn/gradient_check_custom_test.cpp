@@ -84,18 +84,18 @@ struct ScaledPairs {
 template <int Sign>
 struct QuarticLoss {
     static constexpr lockstep::TargetKind kind = lockstep::TargetKind::vectors;
-    template <class Net>
-    static constexpr void check() {}
+    double weight = 1; // a loss may have settings
     template <class T, std::size_t Out>
-    static double value(Rows<T const, Out> outputs, auto const& targets) {
+    [[nodiscard]] double value(Rows<T const, Out> outputs, auto const& targets) const {
         double total = 0;
         for (std::size_t r = 0; r < outputs.rows(); ++r) {
             for (std::size_t i = 0; i < Out; ++i) { total += std::pow(static_cast<double>(outputs[r][i] - targets[r][i]), 4); }
         }
-        return total / static_cast<double>(Out);
+        return weight * total / static_cast<double>(Out);
     }
     template <class T, std::size_t Out>
-    static double value_and_gradient(Rows<T const, Out> outputs, auto const& targets, T scale, Rows<T, Out> gradient) {
+    double value_and_gradient(Rows<T const, Out> outputs, auto const& targets, T scale, Rows<T, Out> gradient) const {
+        scale *= static_cast<T>(weight);
         for (std::size_t r = 0; r < outputs.rows(); ++r) {
             for (std::size_t i = 0; i < Out; ++i) {
                 T const error = outputs[r][i] - static_cast<T>(targets[r][i]);
@@ -105,6 +105,19 @@ struct QuarticLoss {
         return value(outputs, targets);
     }
 };
+
+/// A layer of a user's that happens to have Linear's member names is still his own.
+struct LooksLikeLinear {
+    static constexpr std::size_t in_features = 4;
+    static constexpr std::size_t out_features = 4;
+    static void forward(auto const& pass) {
+        for (std::size_t i = 0; i < pass.x.rows() * 4; ++i) { pass.y.data()[i] = 3 * pass.x.data()[i]; }
+    }
+    static void backward(auto const& pass) {
+        for (std::size_t i = 0; i < pass.x.rows() * 4; ++i) { pass.dx.data()[i] = 3 * pass.dy.data()[i]; }
+    }
+};
+static_assert(!lockstep::LinearLayer<LooksLikeLinear> && lockstep::RowLayer<LooksLikeLinear, 4>);
 
 /// What the check says: "passed" or the name of the worst tensor.
 template <class Net, class Loss = MSELoss>

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -235,12 +236,33 @@ TEST(Model, SharesParametersWithAnother) {
     Model<float> second{lockstep::seed(2)};
     EXPECT_NE(first.parameter_hash(), second.parameter_hash());
     second.share_parameters(first.parameter_buffer());
-    first.parameters()[0] = 3;
-    EXPECT_EQ(second.parameters()[0], 3);
+    first.shared_parameters()[0] = 3;
+    EXPECT_EQ(std::as_const(second).parameters()[0], 3);
     EXPECT_EQ(pass(first, 4), pass(second, 4));
+    first.parameters()[0] = 5; // takes a copy first
+    EXPECT_EQ(std::as_const(second).parameters()[0], 3);
+    EXPECT_EQ(std::as_const(first).parameters()[0], 5);
+    first.share_parameters(second.parameter_buffer());
+    first.load_state_dict(Model<float>{lockstep::seed(3)}.state_dict());
+    EXPECT_EQ(std::as_const(second).parameters()[0], 3);
     EXPECT_NE(first.gradients().data(), second.gradients().data());
     EXPECT_THROW(first.share_parameters(std::make_shared<lockstep::AlignedBuffer<float>>(3U)), lockstep::ArgumentError);
     EXPECT_THROW(first.share_parameters(nullptr), lockstep::ArgumentError);
+}
+
+TEST(Model, RefusesAnotherNumberOfTargetsThanRows) {
+    Model<float> model{lockstep::seed(1)};
+    auto const x = ramp<float>(10);
+    model.forward(Rows<float const, 3>{x.data(), 10});
+    for (std::size_t const count : {0U, 3U, 11U}) {
+        try {
+            static_cast<void>(model.loss(CrossEntropyLoss{}, labels(count), 10));
+            ADD_FAILURE() << "no error";
+        } catch (lockstep::ArgumentError const& error) {
+            EXPECT_EQ(error.what(),
+                      "loss: expected 10 targets, one per row of the last forward pass, got " + std::to_string(count));
+        }
+    }
 }
 
 } // namespace

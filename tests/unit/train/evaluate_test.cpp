@@ -129,4 +129,32 @@ TEST(Evaluate, IsInEvaluationModeAndPutsTheModeBack) {
     EXPECT_FALSE(model.training());
 }
 
+TEST(Evaluate, ALoaderThatAlsoTrainsKeepsItsEpochs) {
+    SerialCommunicator comm;
+    DataLoader data{training::test_data(), comm, {.batch_size = 10, .seed = 1}};
+    Model<training::Net> model{seed(1)};
+    static_cast<void>(data.begin());
+    static_cast<void>(evaluate(model, CrossEntropyLoss{}, data, comm));
+    EXPECT_EQ(data.next_epoch(), 1U);
+}
+
+/// Labels of any integral type count.
+struct UnsignedLabels {
+    static constexpr std::size_t features = 3;
+    static constexpr std::size_t classes = 3;
+    [[nodiscard]] static std::size_t size() { return 6; }
+    template <class T>
+    void load(std::size_t index, std::span<T, 3> row) const {
+        for (std::size_t i = 0; i < 3; ++i) { row[i] = i == index % 3 ? T{2} : T{0}; }
+    }
+    [[nodiscard]] static std::size_t target(std::size_t index) { return index < 4 ? index % 3 : 0; }
+};
+
+TEST(Evaluate, LabelsMayBeUnsigned) {
+    SerialCommunicator comm;
+    DataLoader data{UnsignedLabels{}, comm};
+    auto model = copying_model();
+    EXPECT_EQ(evaluate(model, CrossEntropyLoss{}, data, comm).accuracy, 4.0 / 6);
+}
+
 } // namespace

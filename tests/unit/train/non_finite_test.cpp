@@ -147,4 +147,26 @@ TEST(NonFinite, SkippingEveryBatchLeavesTheModelAsItWas) {
     });
 }
 
+// Bad test data, or an epoch whose last step spoils the parameters after the last training loss was looked at.
+TEST(NonFinite, TheValidationLossCountsToo) {
+    auto const train = [](NonFinite non_finite) {
+        return launch<ThreadCommunicator>({.num_workers = 2}, [&](auto& comm) {
+            DataLoader loader{training::train_data(), comm, {.batch_size = 203}};
+            DataLoader test{Spoilt{.first_bad = 25, .last_bad = 26}, comm};
+            Trainer trainer{Model<Net>{seed(1)}, CrossEntropyLoss{}, SGD{.lr = 0.1}, comm};
+            return trainer.fit(loader, test, {.epochs = 1, .non_finite = non_finite});
+        });
+    };
+    try {
+        train(NonFinite::stop);
+        FAIL() << "not noticed";
+    } catch (WorkerError const& error) {
+        EXPECT_STREQ(error.what(),
+                     "rank 0 of 2: the validation loss is nan in epoch 1, step 1: lower the learning rate or look for bad "
+                     "values in the data");
+        EXPECT_THROW(std::rethrow_if_nested(error), NonFiniteLoss);
+    }
+    EXPECT_TRUE(std::isnan(train(NonFinite::skip).metrics["validation_loss"]));
+}
+
 } // namespace

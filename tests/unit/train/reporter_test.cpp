@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -129,6 +130,14 @@ TEST(Reporter, BaseLetsOneHookBeWrittenAlone) {
     int count = 0;
     fit(2, 64, 3, OnlyEpochs{&count});
     EXPECT_EQ(count, 3);
+}
+
+TEST(Reporter, MayBeYourOwnObject) {
+    int epochs = 0;
+    OnlyEpochs mine{&epochs};
+    fit(1, 20, 3, std::ref(mine));
+    EXPECT_EQ(epochs, 3);
+    EXPECT_EQ(mine.count, &epochs);
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -118,10 +119,14 @@ TEST(Synchronize, WorkersOfOneProcessShareOneBufferAndAllStartFromRank0) {
         EXPECT_EQ(own.parameter_hash(), rank0);
 
         comm.barrier();
-        if (comm.rank() == 1) { shared.parameters()[0] = own.parameters()[0] = 7; }
+        if (comm.rank() == 1) { shared.shared_parameters()[0] = own.shared_parameters()[0] = 7; }
         comm.barrier();
-        EXPECT_EQ(shared.parameters()[0], 7);
-        EXPECT_EQ(own.parameters()[0] == 7, comm.rank() == 1);
+        EXPECT_EQ(std::as_const(shared).parameters()[0], 7);
+        EXPECT_EQ(std::as_const(own).parameters()[0] == 7, comm.rank() == 1);
+        comm.barrier();
+        shared.parameters()[0] = static_cast<float>(comm.rank()); // every worker's own from here on
+        comm.barrier();
+        EXPECT_EQ(std::as_const(shared).parameters()[0], static_cast<float>(comm.rank()));
     });
 }
 
