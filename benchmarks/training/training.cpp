@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,16 +36,27 @@ struct Options {
     std::string json;
 };
 
-/// One combination of workers and batch size.
-struct Case {
-    int workers;
-    std::size_t batch_size;
+/// What the repeats gave in which the cores were in one state throughout.
+struct Figures {
     Repeats samples_per_second{};
     Repeats bound{};
     Repeats share_of_bound{};
     Repeats share_of_peak{};
-    std::vector<std::string> states{};
-    std::vector<double> ping_pong_ns{};
+    Repeats ping_pong_ns{};
+};
+
+/// One combination of workers and batch size, by the state of the cores.
+struct Case {
+    int workers;
+    std::size_t batch_size;
+    std::map<std::string, Figures> by_state{};
+    int dropped = 0; ///< repeats in which the cores changed their state: they say nothing
+
+    [[nodiscard]] std::size_t most_repeats() const {
+        std::size_t most = 0;
+        for (auto const& [state, figures] : by_state) { most = std::max(most, figures.bound.size()); }
+        return most;
+    }
 };
 
 struct Speeds {
@@ -96,16 +108,18 @@ void measure(Case& c, FashionMnist const& data, double seconds) {
     auto const blocks = static_cast<std::size_t>(std::ceil(seconds / block_seconds));
     auto const speeds = measure_speeds(data, c.workers, c.batch_size, blocks, steps);
     auto const after = measure_machine();
-    bool const steady = before.state() == after.state();
-    c.states.emplace_back(steady ? name_of(before.state()) : "changed");
-    c.ping_pong_ns.push_back(std::max(before.ping_pong_ns, after.ping_pong_ns));
-    if (!steady) { return; }
+    if (before.state() != after.state()) {
+        ++c.dropped;
+        return;
+    }
     double const peak = c.workers == 1 ? std::max(before.peak_one_thread, after.peak_one_thread)
                                        : std::max(before.peak_two_threads, after.peak_two_threads);
-    c.bound.add(speeds.bound);
-    c.samples_per_second.add(speeds.training);
-    c.share_of_bound.add(speeds.training / speeds.bound);
-    c.share_of_peak.add(speeds.training * flops_per_sample / 1e9 / peak);
+    auto& figures = c.by_state[name_of(before.state())];
+    figures.bound.add(speeds.bound);
+    figures.samples_per_second.add(speeds.training);
+    figures.share_of_bound.add(speeds.training / speeds.bound);
+    figures.share_of_peak.add(speeds.training * flops_per_sample / 1e9 / peak);
+    figures.ping_pong_ns.add(std::max(before.ping_pong_ns, after.ping_pong_ns));
 }
 
 nlohmann::json to_json(Repeats const& repeats) {
@@ -120,29 +134,30 @@ nlohmann::json to_json(std::vector<Case> const& cases) {
                        {"network", Net::description()},
                        {"cases", nlohmann::json::array()}};
     for (auto const& c : cases) {
-        all["cases"].push_back({{"backend", "threads"},
-                                {"workers", c.workers},
-                                {"batch_size", c.batch_size},
-                                {"samples_per_second", to_json(c.samples_per_second)},
-                                {"bound_samples_per_second", to_json(c.bound)},
-                                {"share_of_bound", to_json(c.share_of_bound)},
-                                {"share_of_peak", to_json(c.share_of_peak)},
-                                {"core_states", c.states},
-                                {"ping_pong_ns", c.ping_pong_ns}});
+        for (auto const& [state, figures] : c.by_state) {
+            all["cases"].push_back({{"backend", "threads"},
+                                    {"workers", c.workers},
+                                    {"batch_size", c.batch_size},
+                                    {"cores", state},
+                                    {"samples_per_second", to_json(figures.samples_per_second)},
+                                    {"bound_samples_per_second", to_json(figures.bound)},
+                                    {"share_of_bound", to_json(figures.share_of_bound)},
+                                    {"share_of_peak", to_json(figures.share_of_peak)},
+                                    {"ping_pong_ns", to_json(figures.ping_pong_ns)},
+                                    {"dropped_repeats", c.dropped}});
+        }
     }
     return all;
 }
 
 void print(Case const& c) {
-    std::string states;
-    for (auto const& state : c.states) {
-        if (states.find(state) == std::string::npos) { states += (states.empty() ? "" : ", ") + state; }
+    for (auto const& [state, figures] : c.by_state) {
+        std::printf("%7d  %5zu  %-8s %2zu  %9.0f  (%6.0f - %6.0f)  %9.0f  %5.3f  (%.3f - %.3f)  %7.3f  %6.0f\n", c.workers,
+                    c.batch_size, state.c_str(), figures.bound.size(), figures.samples_per_second.median(),
+                    figures.samples_per_second.min(), figures.samples_per_second.max(), figures.bound.median(),
+                    figures.share_of_bound.median(), figures.share_of_bound.min(), figures.share_of_bound.max(),
+                    figures.share_of_peak.median(), figures.ping_pong_ns.median());
     }
-    std::printf("%7d  %5zu  %9.0f  %9.0f – %-9.0f  %9.0f  %6.3f  (%.3f – %.3f)  %6.3f  %s (%.0f – %.0f ns)\n", c.workers,
-                c.batch_size, c.samples_per_second.median(), c.samples_per_second.min(), c.samples_per_second.max(),
-                c.bound.median(), c.share_of_bound.median(), c.share_of_bound.min(), c.share_of_bound.max(),
-                c.share_of_peak.median(), states.c_str(), *std::min_element(c.ping_pong_ns.begin(), c.ping_pong_ns.end()),
-                *std::max_element(c.ping_pong_ns.begin(), c.ping_pong_ns.end()));
 }
 
 int run(Options const& options) {
@@ -153,21 +168,21 @@ int run(Options const& options) {
                 CpuEngine::description().c_str());
     std::printf("FMA peak %.0f GFLOP/s on one core, %.0f on two; ping-pong %.0f ns: cores %s\n", machine.peak_one_thread,
                 machine.peak_two_threads, machine.ping_pong_ns, name_of(machine.state()));
-    std::printf("bound: the step's products alone, by the same BLAS on the same number of threads; medians of %d repeats\n"
-                "in which the cores kept their state; both in turn every 50 ms\n\n",
-                options.repeats);
     std::printf(
-        "workers  batch  samples/s   min – max               bound     share of bound            of peak  cores (ping-pong)\n");
+        "bound: the step's products alone, by the same BLAS on the same number of threads, in turn with the training every\n"
+        "50 ms. Medians (min - max) of n repeats in which the cores kept one state.\n\n");
+    std::printf(
+        "workers  batch  cores     n  samples/s  (   min -    max)      bound  share of bound         of peak  ping-pong ns\n");
     std::vector<Case> cases;
     for (auto const batch_size : options.batch_sizes) {
         for (auto const workers : options.workers) {
             Case c{.workers = workers, .batch_size = batch_size};
-            // A repeat in which the cores changed their state says nothing; so many tries, so that a restless machine ends too.
-            for (int tries = 0;
-                 tries < 4 * options.repeats && c.share_of_bound.size() < static_cast<std::size_t>(options.repeats); ++tries) {
+            // Until one state has its repeats; so many tries, so that a restless machine ends too.
+            for (int tries = 0; tries < 4 * options.repeats && c.most_repeats() < static_cast<std::size_t>(options.repeats);
+                 ++tries) {
                 measure(c, data, options.seconds);
             }
-            if (c.share_of_bound.size() == 0) { throw Error("the cores changed their state in every repeat: try again later"); }
+            if (c.by_state.empty()) { throw Error("the cores changed their state in every repeat: try again later"); }
             print(c);
             std::fflush(stdout);
             cases.push_back(std::move(c));

@@ -61,8 +61,7 @@ public:
         synchronize(model_, comm_, optimizer_);
     }
 
-    /// This worker's replica. Workers of one process may share its parameters: read them freely between the steps; to change
-    /// them, use `load_state_dict` below.
+    /// This worker's replica. What is written to it stays on this worker: change it on all alike, or use `load_state_dict` below.
     [[nodiscard]] ModelType& model() noexcept { return model_; }
     [[nodiscard]] ModelType const& model() const noexcept { return model_; }
 

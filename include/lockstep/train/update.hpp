@@ -38,9 +38,8 @@ void synchronize(ModelType& model, Comm& comm, OptimizerType const&) {
 /// the one place that chooses between the plain way and the fused ones; all end with the same bits:
 ///
 /// 1. an engine that can do everything at once does;
-/// 2. with an element-wise optimizer, and a communicator that can, each worker sums and updates only its own slice of the
-/// parameters
-///    and hands it to the others (the idea of Rajbhandari et al., "ZeRO", SC '20). `model.gradients()` are then unspecified;
+/// 2. with an element-wise optimizer, and a communicator that can, each worker sums and updates its own slice of the parameters
+///    for all (the idea of Rajbhandari et al., "ZeRO", SC '20). `model.gradients()` are then unspecified;
 /// 3. otherwise: `all_reduce`, then `step` on every worker. Write these lines yourself when you want to see or clip gradients.
 template <class ModelType, class Comm, class OptimizerType, class State>
 double backward_average_update(ModelType& model, double loss, Comm& comm, OptimizerType const& optimizer, State& state) {

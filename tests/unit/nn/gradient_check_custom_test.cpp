@@ -108,8 +108,8 @@ struct QuarticLoss {
 
 /// A layer of a user's that happens to have Linear's member names is still his own.
 struct LooksLikeLinear {
-    static constexpr std::size_t in_features = 4;
-    static constexpr std::size_t out_features = 4;
+    [[maybe_unused]] static constexpr std::size_t in_features = 4;
+    [[maybe_unused]] static constexpr std::size_t out_features = 4;
     static void forward(auto const& pass) {
         for (std::size_t i = 0; i < pass.x.rows() * 4; ++i) { pass.y.data()[i] = 3 * pass.x.data()[i]; }
     }
