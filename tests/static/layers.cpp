@@ -60,7 +60,7 @@ struct NoView {
     static constexpr bool is_view = false;
 };
 struct OnlyInputs {
-    static constexpr std::size_t in_features = 3;
+    [[maybe_unused]] static constexpr std::size_t in_features = 3;
 };
 static_assert(kinds<Nothing> == 0 && kinds<ForwardOnly> == 0 && kinds<OnlyFloat> == 0 && kinds<NeedsAnObject> == 0);
 static_assert(kinds<AlwaysFloat> == 0 && kinds<NoView> == 0 && kinds<OnlyInputs> == 0 && kinds<int> == 0);
