@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 
 namespace {
 
@@ -13,6 +14,11 @@ std::atomic<long> counted{0};
 namespace lockstep::special {
 
 long allocations() { return counted; }
+
+void allocate_once() {
+    void* volatile const memory = std::malloc(1);
+    std::free(memory);
+}
 
 } // namespace lockstep::special
 

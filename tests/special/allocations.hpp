@@ -6,4 +6,7 @@ namespace lockstep::special {
 /// that it uses. Link allocations.cpp. glibc only.
 [[nodiscard]] long allocations();
 
+/// Asks for memory once and gives it back, in a way that no compiler leaves out: to see that the counter counts.
+void allocate_once();
+
 } // namespace lockstep::special

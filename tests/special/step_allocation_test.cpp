@@ -18,6 +18,7 @@
 namespace {
 
 using namespace lockstep;
+using lockstep::special::allocate_once;
 using lockstep::special::allocations;
 
 /// Notes the count after each step.
@@ -26,11 +27,6 @@ struct Counter : ReporterBase {
     explicit Counter(std::vector<long>* room) : counts{room} {}
     void on_step(StepInfo const& /*step*/) const { counts->push_back(allocations()); }
 };
-
-void allocate_once() {
-    void* volatile const memory = std::malloc(1); // volatile, so that the compiler cannot leave it out
-    std::free(memory);
-}
 
 constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
