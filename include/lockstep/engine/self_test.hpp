@@ -111,8 +111,8 @@ struct SelfTestList<OperationList<Operations...>, T> {
 
 namespace lockstep {
 
-/// Checks the products of all linear operations of a list, once per process; costs a few milliseconds. Throws Error naming the
-/// BLAS, its version and core, and the first wrong element.
+/// Checks the products of all linear operations of a list, once per process; some 20 ms for 784-512-128-64-10, in proportion to
+/// the weights. Throws Error naming the BLAS, its version and core, and the first wrong element.
 template <class List, class T>
 void self_test_products() {
     [[maybe_unused]] static bool const passed = detail::SelfTestList<List, T>::run();
