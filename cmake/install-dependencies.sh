@@ -1,13 +1,14 @@
 #!/bin/sh
-# Installs what Lockstep needs on Debian and its relatives: sh cmake/install-dependencies.sh [example|test|benchmark]...
+# Installs what Lockstep needs on Debian and its relatives: sh cmake/install-dependencies.sh [example|mpi|test|benchmark]...
 # Does nothing, quickly, when all is there. Without apt, or without the rights to use it, names the packages and fails.
 # LOCKSTEP_SKIP_INSTALL=1 skips it all, for machines that have these things under other names.
 set -eu
 
 library="g++ cmake ninja-build libxtensor-dev libxtensor-blas-dev libopenblas-dev zlib1g-dev"
 example="libcli11-dev nlohmann-json3-dev dataset-fashion-mnist"
-test="$example libgtest-dev clang-14 binutils curl"
-benchmark="$example"
+mpi="libopenmpi-dev openmpi-bin"
+test="$example $mpi libmpich-dev mpich libgtest-dev clang-14 binutils curl iproute2"
+benchmark="$example $mpi"
 
 [ "${LOCKSTEP_SKIP_INSTALL:-0}" != 1 ] || exit 0
 
@@ -15,10 +16,11 @@ wanted=$library
 for set in "$@"; do
     case $set in
         example) wanted="$wanted $example" ;;
+        mpi) wanted="$wanted $mpi" ;;
         test) wanted="$wanted $test" ;;
         benchmark) wanted="$wanted $benchmark" ;;
         *)
-            echo "install-dependencies.sh: \"$set\" is none of example, test, benchmark" >&2
+            echo "install-dependencies.sh: \"$set\" is none of example, mpi, test, benchmark" >&2
             exit 2
             ;;
     esac

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Installs what is missing, then builds and runs every test: sh tests/run.sh [gcc|clang|asan|tsan]...
+# Installs what is missing, then builds and runs every test: sh tests/run.sh [gcc|mpich|clang|asan|tsan]...
 # Each preset has its own tree, build/<preset>; called again, only what changed is built.
 set -u
 cd "$(dirname "$0")/.." && cd "$(pwd -P)" || exit 1
 
-presets=${*:-gcc clang asan tsan}
+presets=${*:-gcc mpich clang asan tsan}
 for preset in $presets; do
     case $preset in
-        gcc | clang | asan | tsan) ;;
+        gcc | mpich | clang | asan | tsan) ;;
         *)
-            echo "tests/run.sh: \"$preset\" is none of gcc, clang, asan, tsan" >&2
+            echo "tests/run.sh: \"$preset\" is none of gcc, mpich, clang, asan, tsan" >&2
             exit 2
             ;;
     esac

@@ -3,6 +3,7 @@
 /// All of Lockstep that needs neither MPI nor a device.
 #include "lockstep/comm/communicator.hpp"
 #include "lockstep/comm/launch.hpp"
+#include "lockstep/comm/progress.hpp"
 #include "lockstep/comm/serial.hpp"
 #include "lockstep/comm/thread.hpp"
 #include "lockstep/core/aligned_buffer.hpp"

@@ -59,7 +59,7 @@ plant lockstep/core/planted.hpp '#define ASSERT(x)' 'macros begin with'
 accept lockstep/train/accepted.hpp 'inline void f() { std::cout << 1; }'
 accept lockstep/core/accepted.hpp '/// std::cout and std::exit(1) are not for us; using namespace neither'
 accept lockstep/core/accepted.hpp 'inline void f(char* s) { std::snprintf(s, 1, "1"); on_exit_of(s); comm.abort(); }'
-accept lockstep/comm/mpi.hpp '#include <mpi.h>'
+accept lockstep/comm/mpi_environment.hpp '#include <mpi.h>'
 accept lockstep/engine/accepted.hpp '#include <xtensor/xtensor.hpp>'
 
 rm -rf "$scratch"

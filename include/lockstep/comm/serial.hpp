@@ -42,13 +42,14 @@ public:
     /// What `lockstep::launch` calls. Throws ArgumentError unless num_workers is 1.
     template <class Body>
     static auto launch(Scaling const& scaling, Body&& body) {
-        detail::check_num_workers(scaling);
-        if (scaling.num_workers != 1) {
-            throw ArgumentError(detail::concat("SerialCommunicator has 1 worker, got num_workers ", scaling.num_workers));
+        detail::check_scaling(scaling);
+        if (int const workers = scaling.num_workers.value_or(1); workers != 1) {
+            throw ArgumentError(detail::concat("SerialCommunicator has 1 worker, got num_workers ", workers));
         }
         detail::ResultSlot<std::invoke_result_t<Body&, SerialCommunicator&>> result;
         try {
             SerialCommunicator comm;
+            detail::WorkerScope const scope{0, 1};
             result.fill([&]() -> decltype(auto) { return body(comm); });
         } catch (...) { detail::throw_worker_error(0, 1, std::current_exception()); }
         return result.take();

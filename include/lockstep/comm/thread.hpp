@@ -1,7 +1,9 @@
 #pragma once
 
+#include "lockstep/comm/call.hpp"
 #include "lockstep/comm/communicator.hpp"
 #include "lockstep/comm/launch.hpp"
+#include "lockstep/comm/progress.hpp"
 #include "lockstep/comm/thread_group.hpp"
 #include "lockstep/comm/tree_sum.hpp"
 #include "lockstep/core/aligned_buffer.hpp"
@@ -31,11 +33,15 @@ public:
     [[nodiscard]] int rank() const noexcept { return rank_; }
     [[nodiscard]] int size() const noexcept { return group_.size(); }
 
+    /// See `NotesProgress`.
+    void note(Progress const& progress) noexcept { group_.place(rank_).set(progress); }
+    [[nodiscard]] Progress progress() const noexcept { return group_.place(rank_).get(); }
+
     /// See `Communicator`. Collective.
     template <Communicable T>
     void all_reduce(std::span<T> values) {
         auto const posts = meet(detail::Operation::all_reduce, values);
-        if (by_value(values)) {
+        if (detail::by_value(values)) {
             for (std::size_t i = 0; i < values.size(); ++i) {
                 values[i] = tree_sum<T>(0, posts.size(), [&](std::size_t rank) { return posted_value<T>(posts[rank], i); });
             }
@@ -50,7 +56,7 @@ public:
                 if (other != index()) { std::copy_n(values.data() + first, count, data(other) + first); }
             }
         });
-        group_.part();
+        group_.part(rank_, posts[index()].call);
     }
 
     /// See `Communicator`. Collective. Throws ArgumentError when root is no rank.
@@ -59,12 +65,12 @@ public:
         detail::check_root(root, size());
         auto const posts = meet(detail::Operation::broadcast, values, root);
         auto const& source = posts[static_cast<std::size_t>(root)];
-        if (by_value(values)) {
+        if (detail::by_value(values)) {
             if (!values.empty()) { std::memcpy(values.data(), source.value.data(), values.size_bytes()); }
             return;
         }
         if (values.data() != source.data) { std::copy_n(static_cast<T const*>(source.data), values.size(), values.data()); }
-        group_.part();
+        group_.part(rank_, posts[index()].call);
     }
 
     /// See `Communicator`. Collective.
@@ -91,7 +97,7 @@ public:
         try {
             if (std::isfinite(sum)) { update_own_slice(posts, gradients, parameters, update); }
         } catch (...) { error = std::current_exception(); } // the others still use this worker's memory
-        group_.part();
+        group_.part(rank_, posts[index()].call);
         if (error) {
             group_.fail(rank_, error);
             std::rethrow_exception(error);
@@ -102,8 +108,8 @@ public:
     /// What `lockstep::launch` calls: one thread per worker, rank 0 on the calling thread.
     template <class Body>
     static auto launch(Scaling const& scaling, Body&& body, Waiting waiting = Waiting::automatic) {
-        detail::check_num_workers(scaling);
-        detail::ThreadGroup group{scaling.num_workers, waiting};
+        detail::check_scaling(scaling);
+        detail::ThreadGroup group{scaling.num_workers.value_or(1), waiting, scaling.timeout_seconds};
         detail::ResultSlot<std::invoke_result_t<Body&, ThreadCommunicator&>> result;
         group.run([&](int rank) {
             ThreadCommunicator comm{group, rank};
@@ -120,11 +126,6 @@ private:
     ThreadCommunicator(detail::ThreadGroup& group, int rank) : group_{group}, rank_{rank} {}
 
     [[nodiscard]] std::size_t index() const noexcept { return static_cast<std::size_t>(rank_); }
-
-    template <class T>
-    [[nodiscard]] static bool by_value(std::span<T> values) noexcept {
-        return values.size_bytes() <= detail::Post::value_bytes;
-    }
 
     template <class T>
     [[nodiscard]] static T posted_value(detail::Post const& post, std::size_t element) noexcept {
@@ -164,24 +165,17 @@ private:
         own.data = values.data();
         own.parameters = parameters;
         own.scalar = scalar;
-        if (by_value(values) && !values.empty()) { std::memcpy(own.value.data(), values.data(), values.size_bytes()); }
+        if (detail::by_value(values) && !values.empty()) { std::memcpy(own.value.data(), values.data(), values.size_bytes()); }
         group_.meet(rank_, posts);
         return posts;
     }
 
-    /// Calls visit(first, count) for the pieces of this worker's slice. Slices begin at whole cache lines of aligned buffers, so
-    /// that no two workers write to one line.
+    /// Calls visit(first, count) for the pieces of this worker's slice.
     template <class T, class Visit>
     void for_each_piece(std::span<T> values, Visit const& visit) const {
-        constexpr std::size_t per_line = alignment / sizeof(T);
         constexpr std::size_t piece = reduction_piece_bytes / sizeof(T);
-        std::size_t const lines = (values.size() + per_line - 1) / per_line;
-        auto const workers = static_cast<std::size_t>(size());
-        auto const cut = [&](std::size_t rank) { // the first lines % workers slices have one line more
-            return std::min(values.size(), (rank * (lines / workers) + std::min(rank, lines % workers)) * per_line);
-        };
-        std::size_t const end = cut(index() + 1);
-        for (std::size_t first = cut(index()); first < end; first += piece) { visit(first, std::min(piece, end - first)); }
+        auto const [begin, end] = slice_of<T>(values.size(), index(), static_cast<std::size_t>(size()));
+        for (std::size_t first = begin; first < end; first += piece) { visit(first, std::min(piece, end - first)); }
     }
 
     detail::ThreadGroup& group_;

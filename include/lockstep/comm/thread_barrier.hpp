@@ -1,11 +1,14 @@
 #pragma once
 
+#include "lockstep/comm/launch.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace lockstep {
@@ -28,76 +31,102 @@ inline void pause_briefly() noexcept {
 #endif
 }
 
+/// How waiting at a barrier ended.
+enum class Arrival { complete, interrupted, timed_out };
+
 /// A central generation barrier for a fixed number of threads that can be interrupted for good when one of them will not come.
 /// Source: J. M. Mellor-Crummey, M. L. Scott, "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors", ACM
 /// TOCS 9(1), 1991 (the centralised barrier; a generation number takes the place of the sense).
 class ThreadBarrier {
 public:
-    ThreadBarrier(unsigned size, Waiting waiting) : size_{size}, spins_{spins(size, waiting)} {}
+    ThreadBarrier(unsigned size, Waiting waiting, double timeout_seconds = 1e9)
+        : size_{size}, spins_{spins(size, waiting)}, timeout_seconds_{timeout_seconds} {}
 
-    /// Waits until all threads have called it: true. False when interrupted before that. What a thread wrote before its call, all
-    /// can read after theirs.
-    [[nodiscard]] bool arrive_and_wait() {
-        // A thread is interrupted for, or gone, only between two barriers, so it cannot have arrived at this one, nor ever will.
-        if (interrupted_.load(std::memory_order_acquire)) { return false; }
-        std::uint32_t const generation = generation_.load(std::memory_order_relaxed); // cannot change before this thread arrives
-        if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 != size_) { return wait(generation); }
-        arrived_.store(0, std::memory_order_relaxed); // published by the next line; nobody arrives again before that
-        generation_.store(generation + 1);
+    /// Waits until all threads have called it. What a thread wrote before its call, all can read after theirs. When it was
+    /// interrupted before that, or one thread has waited for longer than the timeout, it will never be complete for anybody.
+    [[nodiscard]] Arrival arrive_and_wait() {
+        std::uint64_t const before = state_.fetch_add(one_arrival, std::memory_order_acq_rel);
+        if ((before & broken) != 0) {
+            state_.fetch_sub(one_arrival); // else those who wait might take it for the last one
+            wake();
+            return Arrival::interrupted;
+        }
+        if (arrived(before) + 1 != size_) { return wait(generation(before)); }
+        // From `size` arrivals to none of the next generation, in one step that keeps an interruption.
+        state_.fetch_add(one_generation - size_ * one_arrival);
         if (sleepers_.load() != 0) { wake(); }
-        return true;
+        return Arrival::complete;
     }
 
     /// Lets go all who wait at an incomplete barrier and all who arrive later. A barrier that is complete stays so, also for
     /// threads that have not noticed yet.
     void interrupt() {
-        interrupted_.store(true);
+        state_.fetch_or(broken);
         wake();
     }
 
 private:
-    enum class Outcome { waiting, complete, interrupted };
+    // All that decides is one number, so that a barrier cannot be complete for some threads and given up by another: bit 0
+    // broken, bits 1 to 31 arrivals, bits 32 to 63 the generation.
+    static constexpr std::uint64_t broken = 1;
+    static constexpr std::uint64_t one_arrival = 2;
+    static constexpr std::uint64_t one_generation = std::uint64_t{1} << 32U;
+    static constexpr std::uint32_t generation(std::uint64_t state) { return static_cast<std::uint32_t>(state >> 32U); }
+    static constexpr std::uint32_t arrived(std::uint64_t state) { return static_cast<std::uint32_t>(state) >> 1U; }
 
     static bool spins(unsigned size, Waiting waiting) {
         if (waiting == Waiting::automatic) { return size <= std::thread::hardware_concurrency(); }
         return waiting == Waiting::spin_then_block;
     }
 
-    [[nodiscard]] Outcome outcome(std::uint32_t generation) const noexcept {
-        // This order matters: who completes a barrier and then interrupts (its body returns) has advanced the generation first,
-        // so whoever sees the interruption sees the completion too.
-        bool const interrupted = interrupted_.load();
-        if (generation_.load() != generation) { return Outcome::complete; }
-        return interrupted ? Outcome::interrupted : Outcome::waiting;
+    /// Nothing while the barrier of this generation is neither complete nor broken.
+    [[nodiscard]] std::optional<Arrival> outcome(std::uint32_t mine) const noexcept {
+        std::uint64_t const state = state_.load();
+        if (generation(state) != mine) { return Arrival::complete; }
+        // All have arrived: the last one is about to say so.
+        if ((state & broken) != 0 && arrived(state) != size_) { return Arrival::interrupted; }
+        return std::nullopt;
     }
 
-    /// The one place where a thread waits for others. A deadline belongs into the wait on the condition variable: spinning is
-    /// short.
-    [[nodiscard]] bool wait(std::uint32_t generation) {
-        Outcome result = spins_ ? spin(generation) : outcome(generation);
-        if (result == Outcome::waiting) {
+    /// The one place where a thread waits for others.
+    [[nodiscard]] Arrival wait(std::uint32_t mine) {
+        auto result = spins_ ? spin(mine) : outcome(mine);
+        if (!result) {
             std::unique_lock lock{mutex_};
             // Sequentially consistent, as are the stores and the load of who wakes: either that sees this sleeper, or this sees
             // its store. Between the test and the sleep it cannot slip through, since it takes the mutex.
             sleepers_.fetch_add(1);
-            wake_.wait(lock, [&] { return (result = outcome(generation)) != Outcome::waiting; });
+            auto const known = [&] { return (result = outcome(mine)).has_value(); };
+            if (!wake_.wait_until(lock, deadline_after(timeout_seconds_), known)) { result = give_up(mine); }
             sleepers_.fetch_sub(1);
         }
-        return result == Outcome::complete;
+        return *result;
     }
 
-    [[nodiscard]] Outcome spin(std::uint32_t generation) const noexcept {
-        using Clock = std::chrono::steady_clock;
+    /// Breaks the barrier, unless all have arrived meanwhile.
+    [[nodiscard]] Arrival give_up(std::uint32_t mine) {
+        std::uint64_t state = state_.load();
+        for (;;) {
+            if (auto const result = outcome(mine)) { return *result; }
+            if (arrived(state) != size_ && generation(state) == mine && state_.compare_exchange_weak(state, state | broken)) {
+                wake_.notify_all();
+                return Arrival::timed_out;
+            }
+            state = state_.load();
+        }
+    }
+
+    [[nodiscard]] std::optional<Arrival> spin(std::uint32_t mine) const noexcept {
         constexpr auto patience = std::chrono::microseconds{50}; // about what falling asleep and waking cost
-        Clock::time_point end{};
+        SteadyClock::time_point end{};
         for (unsigned turn = 0;; ++turn) {
-            Outcome const result = outcome(generation);
-            if (result != Outcome::waiting) { return result; }
+            auto const result = outcome(mine);
+            if (result) { return result; }
             pause_briefly();
             if (turn % 64 == 63) { // reading the clock costs more than a pause
-                auto const now = Clock::now();
-                if (end == Clock::time_point{}) { end = now + patience; }
-                if (now >= end) { return Outcome::waiting; }
+                auto const now = SteadyClock::now();
+                if (end == SteadyClock::time_point{}) { end = now + patience; }
+                if (now >= end) { return std::nullopt; }
             }
         }
     }
@@ -109,9 +138,8 @@ private:
 
     unsigned const size_;
     bool const spins_;
-    alignas(interference_bytes) std::atomic<unsigned> arrived_{0};
-    alignas(interference_bytes) std::atomic<std::uint32_t> generation_{0};
-    std::atomic<bool> interrupted_{false};
+    double const timeout_seconds_;
+    alignas(interference_bytes) std::atomic<std::uint64_t> state_{0};
     alignas(interference_bytes) std::atomic<unsigned> sleepers_{0};
     std::mutex mutex_;
     std::condition_variable wake_;

@@ -1,13 +1,15 @@
 #pragma once
 
-#include "lockstep/comm/communicator.hpp"
+#include "lockstep/comm/call.hpp"
 #include "lockstep/comm/launch.hpp"
+#include "lockstep/comm/progress.hpp"
 #include "lockstep/comm/thread_barrier.hpp"
 #include "lockstep/core/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
-#include <concepts>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -21,37 +23,8 @@
 
 namespace lockstep::detail {
 
-enum class Operation : std::uint32_t { all_reduce, broadcast, barrier, reduce_update };
-enum class Scalar : std::uint32_t { float32, float64, int64, uint64 };
-
-template <Communicable T>
-inline constexpr Scalar scalar_of = std::same_as<T, float>          ? Scalar::float32
-                                    : std::same_as<T, double>       ? Scalar::float64
-                                    : std::same_as<T, std::int64_t> ? Scalar::int64
-                                                                    : Scalar::uint64;
-
-/// What a worker asks of the others; all must ask the same.
-struct Call {
-    Operation operation = Operation::barrier;
-    Scalar scalar = Scalar::float32;
-    int root = 0;
-    std::size_t count = 0;
-
-    bool operator==(Call const&) const = default;
-
-    [[nodiscard]] std::string describe() const {
-        static constexpr std::array operations{"all_reduce", "broadcast", "barrier", "reduce_update"};
-        static constexpr std::array scalars{"float", "double", "int64", "uint64"};
-        std::string const name = operations[static_cast<std::size_t>(operation)];
-        if (operation == Operation::barrier) { return name; }
-        return concat(name, " of ", count, " ", scalars[static_cast<std::size_t>(scalar)]);
-    }
-};
-
 /// What a worker brings to a collective operation: its call, and its data by address, or by value when they are small.
 struct alignas(interference_bytes) Post {
-    static constexpr std::size_t value_bytes = 64;
-
     Call call;
     void* data = nullptr;
     void* parameters = nullptr;
@@ -59,10 +32,22 @@ struct alignas(interference_bytes) Post {
     alignas(8) std::array<std::byte, value_bytes> value{};
 };
 
-/// Leaves a collective operation of a group in which another worker has failed. It tells nothing new: that worker's error is the
-/// one that is reported.
-struct Released : std::exception {
-    [[nodiscard]] char const* what() const noexcept override { return "released, because another worker failed"; }
+/// Where a worker is: written by itself, read by the others when they have waited for too long.
+struct alignas(interference_bytes) Place {
+    std::atomic<std::uint64_t> meetings{0}; ///< that it has come to
+    std::atomic<Phase> phase{Phase::setup};
+    std::atomic<int> epoch{0};
+    std::atomic<std::uint64_t> step{0};
+
+    void set(Progress const& progress) noexcept {
+        phase.store(progress.phase, std::memory_order_relaxed);
+        epoch.store(progress.epoch, std::memory_order_relaxed);
+        step.store(progress.step, std::memory_order_relaxed);
+    }
+    [[nodiscard]] Progress get() const noexcept {
+        return {phase.load(std::memory_order_relaxed), epoch.load(std::memory_order_relaxed),
+                step.load(std::memory_order_relaxed)};
+    }
 };
 
 /// What the workers of one `ThreadCommunicator` launch share.
@@ -74,8 +59,12 @@ struct Released : std::exception {
 /// Between `meet` and `part` no worker may leave, by exception or otherwise, since others may be using its memory.
 class ThreadGroup {
 public:
-    ThreadGroup(int size, Waiting waiting)
-        : posts_(2 * static_cast<std::size_t>(size)), barrier_{static_cast<unsigned>(size), waiting}, size_{size} {}
+    ThreadGroup(int size, Waiting waiting, double timeout_seconds)
+        : posts_(2 * static_cast<std::size_t>(size)),
+          places_(static_cast<std::size_t>(size)), barrier_{static_cast<unsigned>(size), waiting, timeout_seconds}, size_{size},
+          timeout_seconds_{timeout_seconds} {
+        gone_.reserve(static_cast<std::size_t>(size));
+    }
 
     [[nodiscard]] int size() const noexcept { return size_; }
 
@@ -85,6 +74,8 @@ public:
         return {posts_.data() + turn % 2 * size, size};
     }
 
+    [[nodiscard]] Place& place(int rank) noexcept { return places_[static_cast<std::size_t>(rank)]; }
+
     /// Call before writing a post: after a failure workers are no longer in step, and others may still be reading it.
     void check_usable() const {
         if (failed_.load(std::memory_order_acquire)) { throw Released{}; }
@@ -92,7 +83,17 @@ public:
 
     /// Waits until all have posted; throws the same error on all if they do not agree.
     void meet(int rank, std::span<Post const> posts) {
-        if (!barrier_.arrive_and_wait()) { give_up(rank, posts[static_cast<std::size_t>(rank)].call); }
+        Call const& call = posts[static_cast<std::size_t>(rank)].call;
+        auto& meetings = place(rank).meetings;
+        meetings.store(meetings.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        switch (barrier_.arrive_and_wait()) {
+        case Arrival::complete:
+            break;
+        case Arrival::interrupted:
+            give_up(rank, call);
+        case Arrival::timed_out:
+            time_out(rank, call);
+        }
         for (auto const& post : posts) {
             if (post.call != posts[0].call) { disagree(rank, static_cast<std::size_t>(&post - posts.data()), posts); }
         }
@@ -113,15 +114,20 @@ public:
         }
     }
 
-    /// Waits until nobody uses this worker's memory any more. Never interrupted, since nobody may leave before it.
-    void part() {
-        if (!barrier_.arrive_and_wait()) { throw Released{}; }
+    /// Waits until nobody uses this worker's memory any more. Never interrupted, since nobody may leave before it; when that
+    /// takes longer than the timeout, the program ends.
+    void part(int rank, Call const& call) {
+        if (barrier_.arrive_and_wait() != Arrival::complete) {
+            end_program(WorkerError(
+                rank, size_,
+                concat("waits for the others in ", call.describe(), " for more than ", timeout_seconds_, " s and cannot leave")));
+        }
     }
 
     /// Keeps the group's first error and releases all who wait; the group is then of no further use.
     void fail(int rank, std::exception_ptr error) {
         {
-            std::lock_guard const lock{error_mutex_};
+            std::lock_guard const lock{mutex_};
             if (!error_) {
                 error_ = std::move(error);
                 error_rank_ = rank;
@@ -145,6 +151,10 @@ public:
             }
         } catch (std::exception const& error) {
             fail(rank, std::make_exception_ptr(Error(concat("cannot start a thread for this worker: ", error.what()))));
+            std::lock_guard const lock{mutex_};
+            gone_.push_back(0); // it never ran, nor did these
+            for (int never = rank; never < size_; ++never) { gone_.push_back(never); }
+            left_.notify_all();
         }
         if (rank == size_) { run_worker(0, work); }
         for (auto& thread : threads) { thread.join(); }
@@ -155,40 +165,61 @@ private:
     template <class Work>
     void run_worker(int rank, Work const& work) noexcept {
         try {
+            WorkerScope const scope{rank, size_};
             work(rank);
             int nobody = -1;
             returned_rank_.compare_exchange_strong(nobody, rank);
             barrier_.interrupt();
         } catch (...) { fail(rank, std::current_exception()); } // Released: there was an error before it, which stays
+        leave(rank);
+    }
+
+    /// A failed run waits for its workers for a limited time only. Memory of a worker that does not end cannot be taken away, so
+    /// then the program ends.
+    void leave(int rank) noexcept {
+        std::unique_lock lock{mutex_};
+        gone_.push_back(rank); // within its capacity
+        left_.notify_all();
+        if (!failed_.load()) { return; }
+        double const patience = timed_out_ ? 2.0 : timeout_seconds_;
+        if (left_.wait_until(lock, deadline_after(patience), [&] { return gone_.size() == static_cast<std::size_t>(size_); })) {
+            return;
+        }
+        std::string text = text_of(error_);
+        for (int other = 0; other < size_; ++other) {
+            if (std::find(gone_.begin(), gone_.end(), other) == gone_.end()) {
+                text += concat("; rank ", other, " did not end within ", patience, " s after that");
+            }
+        }
+        end_program(WorkerError(error_rank_, size_, text));
     }
 
     [[noreturn]] void give_up(int rank, Call const& call) {
         if (failed_.load()) { throw Released{}; }
-        fail_with(rank, concat("rank ", rank, " waits in ", call.describe(), ", but rank ", returned_rank_.load(),
-                               " has already returned"));
+        fail_with(rank, already_returned(rank, call, returned_rank_.load()));
+    }
+
+    /// The error belongs to the workers that did not come.
+    [[noreturn]] void time_out(int rank, Call const& call) {
+        std::vector<Missing> missing;
+        for (int other = 0; other < size_; ++other) {
+            if (place(other).meetings.load(std::memory_order_relaxed) < place(rank).meetings.load(std::memory_order_relaxed)) {
+                missing.push_back({other, place(other).get()});
+            }
+        }
+        if (missing.empty()) { missing.push_back({rank, place(rank).get()}); } // the last one came at this very moment
+        timed_out_ = true;
+        fail_with(missing.front().rank, timeout_text(missing, call, timeout_seconds_, rank, place(rank).get()));
     }
 
     [[noreturn]] void disagree(int rank, std::size_t other, std::span<Post const> posts) {
-        Call const& a = posts[other].call;
-        Call const& b = posts[0].call;
-        bool const roots_differ = a.operation == b.operation && a.root != b.root;
-        auto const root = [&](Call const& call) { return roots_differ ? concat(" from root ", call.root) : std::string{}; };
-        fail_with(rank,
-                  concat("rank ", other, " called ", a.describe(), root(a), " while rank 0 called ", b.describe(), root(b)));
+        fail_with(rank, disagreement(static_cast<int>(other), posts[other].call, posts[0].call));
     }
 
     [[noreturn]] void fail_with(int rank, std::string const& text) {
         Error const error{text};
         fail(rank, std::make_exception_ptr(error));
         throw error;
-    }
-
-    [[nodiscard]] static std::string text_of(std::exception_ptr const& error) {
-        try {
-            std::rethrow_exception(error);
-        } catch (std::exception const& known) { return known.what(); } catch (...) {
-            return {};
-        }
     }
 
     [[nodiscard]] static bool overlap(void const* a, void const* b, std::size_t bytes) noexcept {
@@ -199,11 +230,16 @@ private:
     }
 
     std::vector<Post> posts_;
+    std::vector<Place> places_;
     ThreadBarrier barrier_;
     int const size_;
+    double const timeout_seconds_;
     std::atomic<bool> failed_{false};
+    std::atomic<bool> timed_out_{false};
     std::atomic<int> returned_rank_{-1}; // the first to return
-    std::mutex error_mutex_;
+    std::mutex mutex_;                   // for all that follows
+    std::condition_variable left_;
+    std::vector<int> gone_; // workers whose body has ended
     std::exception_ptr error_;
     int error_rank_ = -1;
 };

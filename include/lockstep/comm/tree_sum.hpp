@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lockstep/comm/communicator.hpp"
+#include "lockstep/core/aligned_buffer.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -49,6 +50,24 @@ void sum_both(T* __restrict left, T* __restrict right, std::size_t count) noexce
 }
 
 } // namespace detail
+
+/// Elements [begin, end) of a buffer.
+struct Slice {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+};
+
+/// The part of `count` elements that `rank` sums for all. Slices begin at whole cache lines of aligned buffers, so that no two
+/// workers write to one line; the first ones may have a line more.
+template <Communicable T>
+[[nodiscard]] constexpr Slice slice_of(std::size_t count, std::size_t rank, std::size_t workers) {
+    constexpr std::size_t per_line = alignment / sizeof(T);
+    std::size_t const lines = count / per_line + (count % per_line != 0 ? 1 : 0);
+    auto const cut = [&](std::size_t r) {
+        return std::min(count, (r * (lines / workers) + std::min(r, lines % workers)) * per_line);
+    };
+    return {cut(rank), cut(rank + 1)};
+}
 
 /// The sum of value_of(first), …, value_of(first + count - 1) by the tree; 0 for no values.
 template <Communicable T, class ValueOf>

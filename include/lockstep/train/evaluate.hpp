@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lockstep/comm/communicator.hpp"
+#include "lockstep/comm/progress.hpp"
 #include "lockstep/data/data_loader.hpp"
 #include "lockstep/nn/losses.hpp"
 #include "lockstep/nn/model.hpp"
@@ -75,6 +76,25 @@ void check_workers(char const* what, DataLoader<Data> const& data, Comm const& c
     }
 }
 
+/// Says that this worker is evaluating, as long as it lives.
+template <class Comm>
+class EvaluationPhase {
+public:
+    explicit EvaluationPhase(Comm& comm) : comm_{comm} {
+        if constexpr (NotesProgress<Comm>) {
+            before_ = comm.progress();
+            comm.note({Phase::evaluation, before_.epoch, before_.step});
+        }
+    }
+    EvaluationPhase(EvaluationPhase const&) = delete;
+    EvaluationPhase& operator=(EvaluationPhase const&) = delete;
+    ~EvaluationPhase() { note_progress(comm_, before_); }
+
+private:
+    Comm& comm_;
+    Progress before_{};
+};
+
 } // namespace detail
 
 /// Mean loss and accuracy over the samples that an epoch of `data` visits, each counted once, in evaluation mode (the model's
@@ -84,6 +104,7 @@ template <class ModelType, class LossType, class Data, class Comm>
     detail::check_dataset<Data, typename ModelType::Network, LossType>();
     detail::check_workers("evaluate", data, comm);
     detail::EvaluationMode const mode{model};
+    detail::EvaluationPhase const phase{comm};
     auto const next_epoch = data.next_epoch();
     double loss_sum = 0;
     double correct = 0; // whole numbers, exact in double up to 2^53

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "lockstep/comm/communicator.hpp"
+#include "lockstep/comm/progress.hpp"
+#include "lockstep/core/version.hpp"
 #include "lockstep/data/data_loader.hpp"
 #include "lockstep/nn/losses.hpp"
 #include "lockstep/nn/state_dict.hpp"
@@ -97,6 +99,7 @@ public:
     /// NonFinite::skip returns the loss without an update.
     template <class Data>
     double step(Batch<Data> const& batch, int epoch = 1, NonFinite non_finite = NonFinite::stop) {
+        note_progress(comm_, {Phase::training, epoch, batch.step_in_epoch + 1});
         model_.forward(batch);
         double const local = model_.loss(loss_, batch);
         double const sum = backward_average_update(model_, local, comm_, optimizer_, state_);
@@ -169,7 +172,9 @@ private:
 
     /// What all workers must have in common from the start.
     [[nodiscard]] Settings settings() const {
-        Settings all{{"network", Net::description()},
+        Settings all{{"library version", version},
+                     {"network", Net::description()},
+                     {"parameter count", detail::concat(Net::parameter_count)},
                      {"scalar type", detail::type_name<T>()},
                      {"model seed", detail::concat(static_cast<std::uint64_t>(model_.seed()))},
                      {"loss", detail::type_name<LossType>()},

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -30,16 +34,51 @@ TEST(WorkerError, NestsWhatIsNoStdException) {
     }
 }
 
-TEST(CheckNumWorkers, RefusesLessThanOne) {
-    EXPECT_NO_THROW(lockstep::detail::check_num_workers({}));
+template <class Call>
+std::string refusal_of(Call const& call) {
+    try {
+        call();
+    } catch (lockstep::ArgumentError const& error) { return error.what(); }
+    return "accepted";
+}
+
+TEST(CheckScaling, RefusesLessThanOneWorker) {
+    EXPECT_NO_THROW(lockstep::detail::check_scaling({}));
     for (int const workers : {0, -3}) {
-        try {
-            lockstep::detail::check_num_workers({.num_workers = workers});
-            ADD_FAILURE() << workers << " workers were accepted";
-        } catch (lockstep::ArgumentError const& error) {
-            EXPECT_EQ(error.what(), "num_workers must be at least 1, got " + std::to_string(workers));
-        }
+        EXPECT_EQ(refusal_of([&] { lockstep::detail::check_scaling({.num_workers = workers}); }),
+                  "num_workers must be at least 1, got " + std::to_string(workers));
     }
+}
+
+TEST(CheckScaling, RefusesATimeoutThatIsNoTime) {
+    for (double const seconds : {0.001, 300.0, std::numeric_limits<double>::infinity()}) {
+        EXPECT_NO_THROW(lockstep::detail::check_scaling({.timeout_seconds = seconds}));
+    }
+    EXPECT_EQ(refusal_of([] { lockstep::detail::check_scaling({.timeout_seconds = 0}); }),
+              "timeout_seconds must be more than 0, got 0");
+    EXPECT_EQ(refusal_of([] { lockstep::detail::check_scaling({.timeout_seconds = -1}); }),
+              "timeout_seconds must be more than 0, got -1");
+    EXPECT_EQ(refusal_of([] { lockstep::detail::check_scaling({.timeout_seconds = std::nan("")}); }),
+              "timeout_seconds must be more than 0, got nan");
+}
+
+TEST(DeadlineAfter, IsATimeForAnyNumberOfSeconds) {
+    auto const now = lockstep::detail::SteadyClock::now();
+    EXPECT_GE(lockstep::detail::deadline_after(5), now + std::chrono::seconds{5});
+    EXPECT_GE(lockstep::detail::deadline_after(std::numeric_limits<double>::infinity()), now + std::chrono::hours{24 * 365});
+}
+
+TEST(WorkerScopeDeathTest, ExitInABodyIsAnUncaughtWorkerError) {
+    auto const leave = [] {
+        lockstep::detail::WorkerScope const scope{1, 4};
+        std::exit(0);
+    };
+    EXPECT_DEATH(leave(), "rank 1 of 4: called exit before the body of launch had returned");
+    auto const leave_later = [] {
+        { lockstep::detail::WorkerScope const scope{1, 4}; }
+        std::exit(3);
+    };
+    EXPECT_EXIT(leave_later(), testing::ExitedWithCode(3), "");
 }
 
 TEST(ResultSlot, CarriesMoveOnlyValuesAndNothing) {

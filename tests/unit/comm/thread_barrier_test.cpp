@@ -11,6 +11,7 @@
 namespace {
 
 using lockstep::Waiting;
+using lockstep::detail::Arrival;
 using lockstep::detail::ThreadBarrier;
 
 /// Starts `workers` threads with body(index) and waits for them.
@@ -31,9 +32,9 @@ TEST(ThreadBarrier, KeepsThreadsInStepHoweverTheyWait) {
             on_threads(workers, [&](unsigned self) {
                 for (int round = 1; round <= rounds; ++round) {
                     step[self] = round;
-                    if (!barrier.arrive_and_wait()) { ++wrong; }
+                    if (barrier.arrive_and_wait() != Arrival::complete) { ++wrong; }
                     for (int const other : step) { wrong += other == round ? 0 : 1; }
-                    if (!barrier.arrive_and_wait()) { ++wrong; }
+                    if (barrier.arrive_and_wait() != Arrival::complete) { ++wrong; }
                 }
             });
             EXPECT_EQ(wrong, 0) << workers << " workers";
@@ -51,7 +52,7 @@ TEST(ThreadBarrier, InterruptReleasesThoseWhoWaitAndThoseWhoCome) {
                     std::this_thread::sleep_for(std::chrono::milliseconds{delay_in_ms});
                     barrier.interrupt();
                 }
-                if (!barrier.arrive_and_wait()) { ++released; }
+                if (barrier.arrive_and_wait() == Arrival::interrupted) { ++released; }
             });
             EXPECT_EQ(released, 3);
         }
@@ -63,11 +64,44 @@ TEST(ThreadBarrier, WhatIsCompleteStaysComplete) {
         ThreadBarrier barrier{2, Waiting::automatic};
         std::atomic<int> complete{0};
         on_threads(2, [&](unsigned) {
-            if (barrier.arrive_and_wait()) { ++complete; }
+            if (barrier.arrive_and_wait() == Arrival::complete) { ++complete; }
             barrier.interrupt(); // as a worker does that returns, often before the other has noticed
         });
         ASSERT_EQ(complete, 2);
     }
+}
+
+TEST(ThreadBarrier, TimesOutForGood) {
+    for (auto const waiting : {Waiting::spin_then_block, Waiting::block}) {
+        ThreadBarrier barrier{3, waiting, 0.05};
+        std::atomic<int> timed_out{0};
+        std::atomic<int> interrupted{0};
+        on_threads(2, [&](unsigned self) {
+            std::this_thread::sleep_for(std::chrono::milliseconds{5 * self});
+            auto const arrival = barrier.arrive_and_wait();
+            timed_out += arrival == Arrival::timed_out ? 1 : 0;
+            interrupted += arrival == Arrival::interrupted ? 1 : 0;
+        });
+        EXPECT_EQ(timed_out, 1); // one gives up for all
+        EXPECT_EQ(interrupted, 1);
+        EXPECT_EQ(barrier.arrive_and_wait(), Arrival::interrupted) << "the last one came after all";
+    }
+}
+
+/// The last one comes just when the first one gives up: both must see the same.
+TEST(ThreadBarrier, IsCompleteForAllOrForNobody) {
+    int complete_rounds = 0;
+    for (int round = 0; round < 300; ++round) {
+        ThreadBarrier barrier{2, Waiting::block, 0.001};
+        std::atomic<int> complete{0};
+        on_threads(2, [&](unsigned self) {
+            if (self == 1) { std::this_thread::sleep_for(std::chrono::microseconds{850 + round}); }
+            complete += barrier.arrive_and_wait() == Arrival::complete ? 1 : 0;
+        });
+        ASSERT_TRUE(complete == 0 || complete == 2);
+        complete_rounds += complete / 2;
+    }
+    RecordProperty("complete_rounds", complete_rounds);
 }
 
 } // namespace

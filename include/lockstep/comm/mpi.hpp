@@ -1,0 +1,296 @@
+#pragma once
+
+#include "lockstep/comm/call.hpp"
+#include "lockstep/comm/communicator.hpp"
+#include "lockstep/comm/launch.hpp"
+#include "lockstep/comm/mpi_environment.hpp"
+#include "lockstep/comm/mpi_group.hpp"
+#include "lockstep/comm/mpi_meeting.hpp"
+#include "lockstep/comm/progress.hpp"
+#include "lockstep/comm/tree_sum.hpp"
+#include "lockstep/core/aligned_buffer.hpp"
+#include "lockstep/core/hash.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <span>
+#include <thread>
+#include <type_traits>
+
+/// Workers that are MPI processes, on one host or many. Users include this header themselves and link to lockstep::mpi.
+namespace lockstep {
+
+/// Who adds in `all_reduce`.
+enum class MpiReduction {
+    fixed_order, ///< Lockstep, in the tree of comm/tree_sum.hpp: the same bits as with threads, and again in every run
+    native       ///< MPI_Iallreduce, in an order of its own; `reduce_update` keeps the tree
+};
+
+struct MpiOptions {
+    MPI_Comm communicator = MPI_COMM_WORLD; ///< its processes are the workers; it is duplicated, not used
+    MpiReduction reduction = MpiReduction::fixed_order;
+    std::size_t message_bytes = std::size_t{128} << 10U; ///< large data travel in messages of at most so many bytes
+    std::size_t native_elements = std::size_t{1} << 30U; ///< one MPI_Iallreduce takes at most so many elements
+};
+
+/// One worker of a group of MPI processes. Only `launch` makes it; use it on the thread it was given to.
+///
+/// Every collective operation begins with a meeting (comm/mpi_meeting.hpp), which compares the calls and carries up to 64 bytes.
+/// A larger reduction then goes by slices, as with threads: each worker receives its slice from all others, sums it in the tree's
+/// order and sends the sum to all. Each worker so sends and receives 2 (size - 1) / size of the data, which is the least possible
+/// (P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009).
+class MpiCommunicator {
+public:
+    static constexpr char const* name = "mpi";
+
+    MpiCommunicator(MpiCommunicator const&) = delete;
+    MpiCommunicator& operator=(MpiCommunicator const&) = delete;
+
+    [[nodiscard]] int rank() const noexcept { return group_.rank(); }
+    [[nodiscard]] int size() const noexcept { return group_.size(); }
+    [[nodiscard]] int hosts() const noexcept { return hosts_; } ///< on how many the workers run
+
+    /// See `NotesProgress`.
+    void note(Progress const& progress) noexcept { group_.progress = progress; }
+    [[nodiscard]] Progress progress() const noexcept { return group_.progress; }
+
+    /// See `Communicator`. Collective.
+    template <Communicable T>
+    void all_reduce(std::span<T> values) {
+        collective([&] {
+            meet({detail::Operation::all_reduce, detail::scalar_of<T>, 0, values.size()}, values);
+            if (detail::by_value(values) || size() == 1) { return; }
+            if (options_.reduction == MpiReduction::native) { return reduce_natively(values); }
+            exchange(values, values, [](std::size_t, std::size_t) {});
+        });
+    }
+
+    /// See `Communicator`. Collective. Throws ArgumentError when root is no rank.
+    template <Communicable T>
+    void broadcast(std::span<T> values, int root) {
+        detail::check_root(root, size());
+        collective([&] {
+            meet({detail::Operation::broadcast, detail::scalar_of<T>, root, values.size()}, values);
+            if (!detail::by_value(values) && size() > 1) { send_down(std::as_writable_bytes(values), root); }
+        });
+    }
+
+    /// See `Communicator`. Collective.
+    void barrier() {
+        collective([&] { meet({}, std::span<float>{}); });
+    }
+
+    /// See `FusesUpdate`. Collective. Throws ArgumentError for spans of different lengths.
+    template <Communicable T, class Update>
+    double reduce_update(double value, std::span<T> gradients, std::span<T> parameters, Update update) {
+        detail::check_same_length(gradients.size(), parameters.size());
+        return collective([&] {
+            auto const post =
+                meet({detail::Operation::reduce_update, detail::scalar_of<T>, 0, gradients.size()}, std::span<T>{}, value);
+            if (std::isfinite(post.scalar)) {
+                exchange(gradients, parameters, [&](std::size_t first, std::size_t count) {
+                    update(first, parameters.subspan(first, count), std::span<T const>{gradients.subspan(first, count)});
+                });
+            }
+            return post.scalar;
+        });
+    }
+
+    /// What `lockstep::launch` calls, on all processes of the communicator. Throws ArgumentError when num_workers is given and is
+    /// not the number of processes.
+    template <class Body>
+    static auto launch(Scaling const& scaling, Body&& body, MpiOptions const& options = {}) {
+        detail::check_scaling(scaling);
+        detail::MpiEnvironment::get();
+        check_options(scaling, options);
+        detail::MpiGroup group{options.communicator, scaling.timeout_seconds};
+        detail::ResultSlot<std::invoke_result_t<Body&, MpiCommunicator&>> result;
+        std::exception_ptr error;
+        try {
+            detail::WorkerScope const scope{group.rank(), group.size()};
+            MpiCommunicator comm{group, options};
+            result.fill([&]() -> decltype(auto) { return body(comm); });
+        } catch (detail::Released const&) { // tells nothing new
+        } catch (...) { error = std::current_exception(); }
+        group.close(error);
+        return result.take();
+    }
+
+private:
+    MpiCommunicator(detail::MpiGroup& group, MpiOptions const& options) : group_{group}, options_{options} {
+        auto const others = static_cast<std::size_t>(size()) - 1;
+        constexpr std::size_t all_messages = std::size_t{8} << 20U; // their number grows with the workers, their memory shall not
+        if (others > 0) { message_bytes_ = std::clamp(all_messages / others, std::size_t{4096}, options.message_bytes); }
+        message_bytes_ = std::max(message_bytes_ / alignment, std::size_t{1}) * alignment;
+        received_ = AlignedBuffer<double>(others * message_bytes_ / sizeof(double));
+        look_for_neighbours();
+    }
+
+    static void check_options(Scaling const& scaling, MpiOptions const& options) {
+        int processes = 0;
+        detail::check_mpi(MPI_Comm_size(options.communicator, &processes), "MPI_Comm_size");
+        if (int const workers = scaling.num_workers.value_or(processes); workers != processes) {
+            throw ArgumentError(detail::concat("num_workers is ", workers, ", but MPI has ", processes,
+                                               processes == 1 ? " process" : " processes", ": start the program with mpirun -n ",
+                                               workers));
+        }
+        constexpr std::size_t largest = std::size_t{1} << 30U; // MPI counts in int
+        if (options.message_bytes < alignment || options.message_bytes > largest || options.native_elements < 1 ||
+            options.native_elements > largest) {
+            throw ArgumentError(detail::concat("MpiOptions: expected message_bytes from ", alignment,
+                                               " and native_elements from 1, both to ", largest, ", got ", options.message_bytes,
+                                               " and ", options.native_elements));
+        }
+    }
+
+    /// Runs one collective operation. Where an exception ends it, nothing refers to the caller's memory afterwards.
+    template <class Run>
+    std::invoke_result_t<Run const&> collective(Run const& run) {
+        try {
+            return run();
+        } catch (detail::Released const&) { throw; } catch (...) {
+            group_.abandon(detail::Leaving::failed, detail::text_of(std::current_exception()));
+            throw;
+        }
+    }
+
+    /// Waits for all; `values` of up to 64 bytes are summed, or are the root's, when it returns.
+    template <Communicable T>
+    detail::MpiPost meet(detail::Call const& call, std::span<T> values, double scalar = 0) {
+        bool const carried = detail::by_value(values) && !values.empty();
+        detail::MpiPost post{.call = call, .scalar = scalar};
+        if (carried) { std::memcpy(post.value.data(), values.data(), values.size_bytes()); }
+        detail::meet(group_, post, [&](detail::MpiPost& left, detail::MpiPost const& right, int middle) {
+            if (!carried) { return; }
+            if (call.operation == detail::Operation::all_reduce) {
+                std::array<T, detail::value_bytes / sizeof(T)> sum;
+                std::array<T, detail::value_bytes / sizeof(T)> addend;
+                std::memcpy(sum.data(), left.value.data(), detail::value_bytes);
+                std::memcpy(addend.data(), right.value.data(), detail::value_bytes);
+                detail::accumulate(sum.data(), addend.data(), values.size());
+                std::memcpy(left.value.data(), sum.data(), detail::value_bytes);
+            } else if (call.root >= middle) {
+                left.value = right.value;
+            }
+        });
+        if (carried) { std::memcpy(values.data(), post.value.data(), values.size_bytes()); }
+        return post;
+    }
+
+    /// Sums `values` over all workers, slice by slice; calls finish(first, count) when elements of this worker's slice are
+    /// summed, and then gives these elements of `result` to all. In rounds: while the sums of one message travel, the next
+    /// addends do.
+    template <Communicable T, class Finish>
+    void exchange(std::span<T> values, std::span<T> result, Finish const& finish) {
+        std::size_t const most = message_bytes_ / sizeof(T);
+        auto const workers = static_cast<std::size_t>(size());
+        auto const self = static_cast<std::size_t>(rank());
+        auto const piece = [&](std::size_t owner, std::size_t round) {
+            auto const [begin, end] = slice_of<T>(values.size(), owner, workers);
+            std::size_t const first = std::min(begin + round * most, end);
+            return Slice{first, std::min(first + most, end)};
+        };
+        auto const [longest_begin, longest_end] = slice_of<T>(values.size(), 0, workers);
+        std::size_t const rounds = (longest_end - longest_begin + most - 1) / most;
+        for (std::size_t round = 0; round <= rounds; ++round) {
+            for (std::size_t step = 1; step < workers; ++step) { // each worker begins with another one
+                std::size_t const to = (self + step) % workers;
+                std::size_t const from = (self + workers - step) % workers;
+                if (round < rounds) {
+                    receive(received<T>(from), piece(self, round).end - piece(self, round).begin, from);
+                    send(values, piece(to, round), to);
+                }
+                if (round > 0) {
+                    auto const [first, last] = piece(from, round - 1);
+                    receive(result.data() + first, last - first, from);
+                    send(result, piece(self, round - 1), to);
+                }
+            }
+            group_.wait();
+            if (auto const [first, last] = piece(self, round); first < last) {
+                T* const own = values.data() + first;
+                tree_sum_into<T>(self, workers, 0, last - first,
+                                 [&](std::size_t worker) { return worker == self ? own : received<T>(worker); });
+                finish(first, last - first);
+            }
+        }
+    }
+
+    template <class T>
+    void send(std::span<T> data, Slice slice, std::size_t to) {
+        if (slice.begin == slice.end) { return; }
+        group_.send(data.data() + slice.begin, (slice.end - slice.begin) * sizeof(T), static_cast<int>(to), detail::tag_data);
+    }
+    template <class T>
+    void receive(T* data, std::size_t count, std::size_t from) {
+        if (count > 0) { group_.receive(data, count * sizeof(T), static_cast<int>(from), detail::tag_data); }
+    }
+
+    /// Where another worker's part of this worker's slice arrives.
+    template <class T>
+    [[nodiscard]] T* received(std::size_t from) noexcept {
+        std::size_t const place = from < static_cast<std::size_t>(rank()) ? from : from - 1;
+        return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(received_.data()) + place * message_bytes_);
+    }
+
+    template <Communicable T>
+    void reduce_natively(std::span<T> values) {
+        for (std::size_t first = 0; first < values.size(); first += options_.native_elements) {
+            std::size_t const count = std::min(options_.native_elements, values.size() - first);
+            group_.reduce_natively(values.data() + first, {detail::Operation::all_reduce, detail::scalar_of<T>, 0, count},
+                                   detail::mpi_type<T>());
+            group_.wait();
+        }
+    }
+
+    /// The root's bytes to all, along a binomial tree, message by message.
+    void send_down(std::span<std::byte> data, int root) {
+        int const place = (rank() - root + size()) % size(); // counted from the root
+        auto const rank_of = [&](int other) { return (other + root) % size(); };
+        int const lowest_bit = place == 0 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(size()))) : place & -place;
+        for (std::size_t first = 0; first < data.size(); first += options_.message_bytes) {
+            auto const message = data.subspan(first, std::min(options_.message_bytes, data.size() - first));
+            if (place != 0) {
+                group_.receive(message.data(), message.size(), rank_of(place - lowest_bit), detail::tag_data);
+                group_.wait();
+            }
+            for (int bit = lowest_bit / 2; bit > 0; bit /= 2) {
+                if (place + bit < size()) { group_.send(message.data(), message.size(), rank_of(place + bit), detail::tag_data); }
+            }
+            group_.wait();
+        }
+    }
+
+    /// Finds out how many hosts there are, and whether the workers of this one have a processor each.
+    void look_for_neighbours() {
+        if (size() == 1) { return; }
+        char host[MPI_MAX_PROCESSOR_NAME];
+        int length = 0;
+        detail::check_mpi(MPI_Get_processor_name(host, &length), "MPI_Get_processor_name");
+        Fnv1a hash;
+        hash.add(std::span{host, static_cast<std::size_t>(length)});
+        std::vector<std::uint64_t> all(static_cast<std::size_t>(size()));
+        all[static_cast<std::size_t>(rank())] = hash.value();
+        all_reduce(std::span{all});
+        auto const neighbours = std::count(all.begin(), all.end(), hash.value());
+        group_.yields = neighbours > static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency());
+        std::sort(all.begin(), all.end());
+        hosts_ = static_cast<int>(std::unique(all.begin(), all.end()) - all.begin());
+    }
+
+    detail::MpiGroup& group_;
+    MpiOptions options_;
+    std::size_t message_bytes_ = alignment;
+    AlignedBuffer<double> received_{0};
+    int hosts_ = 1;
+};
+
+static_assert(Communicator<MpiCommunicator> && FusesUpdate<MpiCommunicator, float> && NotesProgress<MpiCommunicator>);
+
+} // namespace lockstep
