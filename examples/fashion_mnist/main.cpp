@@ -1,15 +1,23 @@
 // The reference job: Fashion-MNIST, trained data-parallel. `fashion_mnist --help` lists the flags.
 #include "options.hpp"
+#include "preflight.hpp"
 #include "run_file.hpp"
+#include "workers.hpp"
 
 #include <lockstep/lockstep.hpp>
+#ifdef FASHION_MNIST_WITH_MPI
+#include <lockstep/comm/mpi.hpp>
+#include <lockstep/comm/mpi_supervisor.hpp>
+#endif
 
 #include <algorithm>
 #include <cinttypes>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,27 +27,6 @@ namespace {
 
 using Net = Sequential<Linear<784, 512>, ReLU, Linear<512, 128>, ReLU, Linear<128, 64>, ReLU, Linear<64, 10>>;
 
-template <class Comm>
-Result train(FashionMnist const& data, Options const& options) {
-    return launch<Comm>({.num_workers = options.num_workers}, [&](Communicator auto& comm) {
-        DataLoader train{data.train, comm, {.batch_size = options.batch_size, .seed = options.seed}};
-        DataLoader test{data.test, comm, {.batch_size = 500, .shuffle = false}};
-        SGD const sgd{.lr = options.lr, .momentum = options.momentum};
-        Trainer trainer{Model<Net>{seed(options.seed)}, CrossEntropyLoss{}, sgd, comm, ConsoleReporter{}};
-        return trainer.fit(train, test, {.epochs = options.epochs});
-    });
-}
-
-Result train(FashionMnist const& data, Options const& options) {
-    switch (options.backend) {
-    case Backend::serial:
-        return train<SerialCommunicator>(data, options);
-    case Backend::threads:
-        return train<ThreadCommunicator>(data, options);
-    }
-    throw Error("unknown backend");
-}
-
 /// The first `count` of some images, or all of them.
 FashionMnist::Images first(FashionMnist::Images const& images, std::size_t count) {
     std::vector<Label> labels(std::min(count, images.size()));
@@ -47,14 +34,68 @@ FashionMnist::Images first(FashionMnist::Images const& images, std::size_t count
     return {images.stored_inputs().flat().first(labels.size() * FashionMnist::Images::features), labels};
 }
 
-FashionMnist load(Options const& options) {
+FashionMnist load(Options const& options, bool speaks) {
     auto data = fashion_mnist(options.data);
     if (constexpr std::size_t steps = 300; options.smoke_test && options.batch_size < data.train.size() / steps) {
         data.train = first(data.train, steps * options.batch_size);
     }
-    std::printf("Fashion-MNIST from %s: %zu training and %zu test images\n", data.source.c_str(), data.train.size(),
-                data.test.size());
+    if (speaks) {
+        std::printf("Fashion-MNIST from %s: %zu training and %zu test images\n", data.source.c_str(), data.train.size(),
+                    data.test.size());
+    }
     return data;
+}
+
+/// What a worker does.
+Result train(FashionMnist const& data, Options const& options, Communicator auto& comm) {
+    DataLoader train{data.train, comm, {.batch_size = options.batch_size, .seed = options.seed}};
+    DataLoader test{data.test, comm, {.batch_size = 500, .shuffle = false}};
+    SGD const sgd{.lr = options.lr, .momentum = options.momentum};
+    Trainer trainer{Model<Net>{seed(options.seed)}, CrossEntropyLoss{}, sgd, comm, ConsoleReporter{}};
+    return trainer.fit(train, test, {.epochs = options.epochs});
+}
+
+Scaling scaling(Options const& options) {
+    return {.num_workers = options.num_workers, .timeout_seconds = options.timeout_seconds};
+}
+
+/// Before the training, so that it is not for nothing.
+void check_output(Options const& options) {
+    if (!options.json.empty()) { check_writable(options.json); }
+}
+
+/// Workers in this process share the data.
+template <class Comm>
+Result train_here(Options const& options) {
+    check_output(options);
+    auto const data = load(options, true);
+    return launch<Comm>(scaling(options), [&](Communicator auto& comm) { return train(data, options, comm); });
+}
+
+/// Each process reads the data for itself, as a part of its work: when one cannot, all end, and the error has its rank. A process
+/// that ended before it is a worker could leave the others waiting for it.
+Result train_with_mpi([[maybe_unused]] Options const& options) {
+#ifdef FASHION_MNIST_WITH_MPI
+    return launch<MpiCommunicator>(scaling(options), [&](Communicator auto& comm) {
+        if (comm.rank() == 0) { check_output(options); }
+        auto const data = load(options, comm.rank() == 0);
+        return train(data, options, comm);
+    });
+#else
+    throw UsageError("this program was built without MPI"); // start_workers has said so at length
+#endif
+}
+
+Result train(Options const& options) {
+    switch (options.backend) {
+    case Backend::serial:
+        return train_here<SerialCommunicator>(options);
+    case Backend::threads:
+        return train_here<ThreadCommunicator>(options);
+    case Backend::mpi:
+        return train_with_mpi(options);
+    }
+    throw Error("unknown backend");
 }
 
 /// What the training has not yet said.
@@ -68,12 +109,13 @@ void summarise(Result const& result, Options const& options) {
     }
 }
 
-void run(Options const& options) {
-    if (!options.json.empty()) { check_writable(options.json); }
+void run(Options const& options, Process const& process) {
     CpuEngine::set_num_threads(options.threads_per_worker);
-    if (auto const warning = blas::info().warning; !warning.empty()) { std::fprintf(stderr, "warning: %s\n", warning.c_str()); }
-    auto const data = load(options);
-    auto const result = train(data, options);
+    if (auto const warning = blas::info().warning; process.speaks() && !warning.empty()) {
+        std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    }
+    auto const result = train(options);
+    if (!process.speaks()) { return; }
     summarise(result, options);
     std::fflush(stdout); // the file may be the same terminal or pipe
     if (!options.json.empty()) { write_run(options, CpuEngine::name, result); }
@@ -91,16 +133,29 @@ int fail(std::string text, int exit_code) {
 } // namespace
 
 int main(int argc, char** argv) {
+#ifdef FASHION_MNIST_WITH_MPI
+    if (auto const ended = supervise()) { return ended->error.empty() ? ended->exit_code : fail(ended->error, ended->exit_code); }
+#endif
+    Process const process{started_by_launcher([](char const* name) -> char const* { return std::getenv(name); })};
+    auto const fail_once = [&](std::string const& text, int exit_code) {
+        return process.speaks() ? fail(text, exit_code) : exit_code;
+    };
     try {
         auto const options = parse_options(argc, argv);
-        if (options.help.empty()) {
-            run(options);
+        if (!options.help.empty()) {
+            if (process.speaks()) { std::fputs(options.help.c_str(), stdout); }
         } else {
-            std::fputs(options.help.c_str(), stdout);
+            start_workers(options, process, {argv + 1, argv + argc});
+            options.preflight ? check_workers(options) : run(options, process);
         }
         if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) { throw Error("cannot write to the standard output"); }
         return 0;
     } catch (UsageError const& error) {
-        return fail(error.what() + std::string{" (--help lists the flags)"}, 2);
-    } catch (std::exception const& error) { return fail(error.what(), 1); }
+        return fail_once(error.what() + std::string{" (--help lists the flags)"}, 2);
+    } catch (PreflightError const& error) {
+        if (process.speaks()) { std::printf("%s\n", error.what()); }
+        return 1;
+    } catch (WorkerError const& error) {
+        return error.to_report ? fail(error.what(), 1) : 1; // it is some worker's error, and not always rank 0's to print
+    } catch (std::exception const& error) { return fail_once(error.what(), 1); }
 }

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <concepts>
@@ -16,9 +17,12 @@ struct BackendName {
     char const* name;
     Backend backend;
 };
-constexpr std::array backends{BackendName{"serial", Backend::serial}, BackendName{"threads", Backend::threads}};
+constexpr std::array backends{BackendName{"serial", Backend::serial}, BackendName{"threads", Backend::threads},
+                              BackendName{"mpi", Backend::mpi}};
 
 constexpr int most_threads = 256; // of a process or a product; more only slow each other down
+constexpr int most_processes = 1'000'000;
+constexpr double longest_timeout = 1e6; // 11 days
 
 [[noreturn]] void refuse(std::string const& flag, std::string const& expected, std::string const& got) {
     throw UsageError(flag + " must be " + expected + ", got \"" + got + "\"");
@@ -41,7 +45,7 @@ Backend backend(std::string const& flag, std::string const& text) {
     std::string names;
     for (auto const& known : backends) {
         if (text == known.name) { return known.backend; }
-        names += (names.empty() ? "" : " or ") + std::string{known.name};
+        names += (names.empty() ? "" : known.backend == backends.back().backend ? " or " : ", ") + std::string{known.name};
     }
     refuse(flag, names, text);
 }
@@ -57,9 +61,23 @@ public:
     explicit Parser(Options& options) : options_{options} {
         app_.set_help_flag("-h,--help", "Print this text");
         app_.allow_extras(); // refused below, in the order in which they came
-        add("--backend", "NAME", "How the workers talk to each other: serial (one worker) or threads", name_of(options_.backend),
-            [&](auto const& flag, auto const& text) { options_.backend = backend(flag, text); });
-        add_number("-n,--num-workers", options_.num_workers, 1, most_threads, "Replicas that share each batch");
+        add("--backend", "NAME",
+            "How the workers talk to each other: serial (one worker), threads or mpi (processes, also on several hosts)",
+            name_of(options_.backend), [&](auto const& flag, auto const& text) { options_.backend = backend(flag, text); });
+        add("-n,--num-workers", "N", "Replicas that share each batch", "2",
+            [&](auto const& flag, auto const& text) { options_.num_workers = number(flag, text, 1, most_processes); });
+        add("--address", "HOSTS", "Start the workers there, by MPI: host1,host2:4 or @FILE with lines like `host1 slots=4`", "",
+            [&](auto const& flag, auto const& text) {
+                if (text.empty() || text.starts_with("--")) { refuse(flag, "a list of hosts", text); }
+                options_.address = text;
+            });
+        add("--timeout", "SECONDS", "End the run when workers wait for another one longer than that", "300",
+            [&](auto const& flag, auto const& text) {
+                options_.timeout_seconds = number(flag, text, 0.0, longest_timeout);
+                if (options_.timeout_seconds == 0) { refuse(flag, "more than 0", text); }
+            });
+        app_.add_flag("--preflight", options_.preflight,
+                      "Do not train: start the workers by MPI, let them talk to each other, and print OK or what is missing");
         add_number("--epochs", options_.epochs, 1, std::numeric_limits<int>::max(), "Passes over the training images");
         constexpr double largest = std::numeric_limits<float>::max(); // the network's scalar
         add_number("--lr", options_.lr, 0.0, largest, "Learning rate");
@@ -92,15 +110,29 @@ public:
             if (app_.count("--epochs") == 0) { options_.epochs = 1; }
             if (app_.count("--lr") == 0) { options_.lr = 0.1; } // learns something in a few steps
         }
-        if (options_.backend == Backend::serial) {
-            if (app_.count("--num-workers") == 0) { options_.num_workers = 1; }
-            if (options_.num_workers != 1) {
-                refuse("--num-workers", "1 with --backend serial", std::to_string(options_.num_workers));
-            }
-        }
+        settle_workers();
     }
 
 private:
+    void settle_workers() {
+        for (auto const* const flag : {"--address", "--preflight"}) {
+            if (app_.count(flag) == 0) { continue; }
+            if (app_.count("--backend") != 0 && options_.backend != Backend::mpi) {
+                throw UsageError(std::string{flag} + " goes with --backend mpi only, got \"" + name_of(options_.backend) + "\"");
+            }
+            options_.backend = Backend::mpi;
+        }
+        if (options_.backend == Backend::mpi) { return; } // the hosts and the launcher have a say
+        int const most = options_.backend == Backend::serial ? 1 : most_threads;
+        if (options_.num_workers.value_or(1) > most) {
+            refuse("--num-workers",
+                   (most == 1 ? "1" : "a whole number from 1 to " + std::to_string(most)) + " with --backend " +
+                       name_of(options_.backend),
+                   std::to_string(*options_.num_workers));
+        }
+        if (!options_.num_workers) { options_.num_workers = std::min(2, most); }
+    }
+
     using Read = std::function<void(std::string const& flag, std::string const& text)>;
 
     /// `read` is called with the flag's last value.

@@ -3,19 +3,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 /// How the workers talk to each other.
-enum class Backend { serial, threads };
+enum class Backend { serial, threads, mpi };
 
-/// "serial", "threads"
+/// "serial", "threads", "mpi"
 [[nodiscard]] char const* name_of(Backend backend);
 
 /// The command line, checked. The defaults are the reference job.
 struct Options {
     Backend backend = Backend::threads;
-    int num_workers = 2;
+    std::optional<int> num_workers{}; ///< always there with serial and threads; with MPI, the launcher decides without it
+    std::string address{};            ///< the hosts, see launcher.hpp; empty: this one
+    double timeout_seconds = 300;
+    bool preflight = false;
     int epochs = 50;
     double lr = 1e-3;
     double momentum = 0;

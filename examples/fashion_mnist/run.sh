@@ -6,7 +6,18 @@ set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 build=$root/build/release
 
-sh "$root/cmake/install-dependencies.sh" example >&2
+# MPI comes in when it is asked for, and stays.
+mpi=""
+last=""
+for word in "$@"; do
+    case $last$word in
+        --backendmpi | *--backend=mpi | *--address | *--address=* | *--preflight) mpi="mpi" ;;
+    esac
+    [ "$word" = --backend ] && last=$word || last=""
+done
+
+# shellcheck disable=SC2086 # nothing or one word
+sh "$root/cmake/install-dependencies.sh" example $mpi >&2
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -19,12 +30,16 @@ configure() {
     fi
     # Once there is something to build with, it configures again by itself when it has to.
     if [ -f "$build/build.ninja" ] || [ -f "$build/Makefile" ]; then
+        if [ -n "$mpi" ] && ! grep -qxF "LOCKSTEP_MPI:BOOL=ON" "$build/CMakeCache.txt"; then
+            cmake -DLOCKSTEP_MPI=ON "$build"
+        fi
         return
     fi
     if [ -z "${CMAKE_GENERATOR:-}" ] && command -v ninja >/dev/null; then
         export CMAKE_GENERATOR=Ninja
     fi
-    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_BUILD_TESTS=OFF -DLOCKSTEP_BUILD_BENCHMARKS=OFF
+    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DLOCKSTEP_BUILD_TESTS=OFF -DLOCKSTEP_BUILD_BENCHMARKS=OFF \
+        ${mpi:+-DLOCKSTEP_MPI=ON}
 }
 
 [ -x "$build/examples/fashion_mnist" ] || echo "Building the example: about a minute, the first time" >&2

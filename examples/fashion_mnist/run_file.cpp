@@ -79,7 +79,7 @@ void check_writable(fs::path const& path) {
 void write_run(Options const& options, std::string const& engine, lockstep::Result const& result) {
     Json run{{"backend", name_of(options.backend)},
              {"engine", engine},
-             {"num_workers", options.num_workers},
+             {"num_workers", result.parameter_hashes.size()},
              {"threads_per_worker", options.threads_per_worker},
              {"batch_size", options.batch_size},
              {"epochs", options.epochs},

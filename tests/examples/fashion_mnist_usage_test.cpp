@@ -8,6 +8,12 @@
 
 namespace {
 
+#ifdef FASHION_MNIST_WITH_MPI
+constexpr bool with_mpi = true;
+#else
+constexpr bool with_mpi = false;
+#endif
+
 Outcome fashion_mnist(Arguments const& arguments) { return run_program(FASHION_MNIST_PROGRAM, arguments); }
 
 /// Exit code 2, nothing but one line, and in it all of `words`.
@@ -33,9 +39,9 @@ TEST(FashionMnistUsage, HelpListsEveryFlag) {
         auto const run = fashion_mnist({flag});
         EXPECT_EQ(run.exit_code, 0);
         EXPECT_EQ(run.err, "");
-        for (auto const* const name :
-             {"--backend", "-n,--num-workers", "--epochs", "--lr", "--momentum", "--batch-size", "--seed", "--data",
-              "--smoke-test", "--threads-per-worker", "--print-hash", "--json", "-h,--help"}) {
+        for (auto const* const name : {"--backend", "-n,--num-workers", "--epochs", "--lr", "--momentum", "--batch-size",
+                                       "--seed", "--data", "--smoke-test", "--threads-per-worker", "--print-hash", "--json",
+                                       "--address", "--timeout", "--preflight", "-h,--help"}) {
             EXPECT_NE(run.out.find(name), std::string::npos) << name;
         }
     }
@@ -47,7 +53,7 @@ TEST(FashionMnistUsage, RefusesCounts) {
     for (auto const* const flag : {"--num-workers", "--epochs", "--batch-size", "--threads-per-worker"}) {
         expect_refused_values(flag, no_counts);
     }
-    expect_refused_values("--num-workers", {"257", "2147483648"});
+    expect_refused_values("--num-workers", {"257", "2147483648"}); // of threads
     expect_refused_values("--threads-per-worker", {"257"});
     expect_refused_values("--epochs", {"2147483648"});
     expect_refused_values("--batch-size", {"18446744073709551616"});
@@ -63,13 +69,26 @@ TEST(FashionMnistUsage, RefusesRates) {
     }
 }
 
+TEST(FashionMnistUsage, RefusesTimeouts) { expect_refused_values("--timeout", {"0", "-1", "nan", "inf", "1e9", "", "5s"}); }
+
 TEST(FashionMnistUsage, RefusesSeeds) { expect_refused_values("--seed", {"-1", "18446744073709551616", "1.5", "x", ""}); }
 
 TEST(FashionMnistUsage, RefusesBackends) {
-    expect_refused_values("--backend", {"mpi", "Threads", "", "serial,threads"});
-    expect_refused({"--backend", "mpi"}, {"serial or threads"});
+    expect_refused_values("--backend", {"MPI", "Threads", "", "serial,threads"});
+    expect_refused({"--backend", "nccl"}, {"serial, threads or mpi"});
     expect_refused({"--backend", "serial", "-n", "2"}, {"--num-workers", "--backend serial", "\"2\""});
     expect_refused({"-n", "3", "--backend", "serial", "--smoke-test"}, {"--num-workers", "--backend serial", "\"3\""});
+}
+
+TEST(FashionMnistUsage, AddressAndPreflightAreOfMpi) {
+    expect_refused({"--address", "a", "--backend", "threads"}, {"--address", "--backend mpi", "\"threads\""});
+    expect_refused({"--preflight", "--backend", "serial"}, {"--preflight", "--backend mpi", "\"serial\""});
+    expect_refused_values("--address", {"", "--print-hash"});
+    for (Arguments const& arguments :
+         {Arguments{"--backend", "mpi"}, Arguments{"--address", "a,b:x"}, Arguments{"--preflight"}}) {
+        if (with_mpi && arguments[0] != "--address") { continue; } // they run, see fashion_mnist_mpi_test.cpp
+        expect_refused(arguments, {with_mpi ? "\"x\"" : "LOCKSTEP_MPI=ON"});
+    }
 }
 
 TEST(FashionMnistUsage, RefusesPaths) {
@@ -91,7 +110,7 @@ TEST(FashionMnistUsage, RefusesWhatIsNoFlag) {
 
 TEST(FashionMnistUsage, RefusesFlagsWithoutTheirValue) {
     for (auto const* const flag : {"--backend", "--num-workers", "--epochs", "--lr", "--momentum", "--batch-size", "--seed",
-                                   "--data", "--threads-per-worker", "--json"}) {
+                                   "--data", "--threads-per-worker", "--json", "--address", "--timeout"}) {
         expect_refused({flag}, {flag});
     }
 }

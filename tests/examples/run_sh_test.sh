@@ -18,7 +18,8 @@ exit "${last:-0}"
 PROGRAM
 cat >"$folder/bin/cmake" <<CMAKE
 #!/bin/sh
-echo "cmake \$1" >>'$folder/calls'
+case "\$*" in *LOCKSTEP_MPI=ON*) mpi=" with MPI" ;; *) mpi="" ;; esac
+echo "cmake \$1\$mpi" >>'$folder/calls'
 echo "chatter of cmake"
 [ ! -e '$folder/no-build' ] || exit 3
 mkdir -p '$tree/build/release/examples'
@@ -27,6 +28,7 @@ if [ "\$1" = --build ]; then
     chmod +x '$tree/build/release/examples/fashion_mnist'
 else
     echo 'CMAKE_HOME_DIRECTORY:INTERNAL=$tree' >'$tree/build/release/CMakeCache.txt'
+    [ -z "\$mpi" ] || echo 'LOCKSTEP_MPI:BOOL=ON' >>'$tree/build/release/CMakeCache.txt'
     touch '$tree/build/release/build.ninja'
 fi
 CMAKE
@@ -65,6 +67,22 @@ call 0
 echo "CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere" >"$tree/build/release/CMakeCache.txt"
 call 0
 [ "$(calls)" = "install example;cmake -S;cmake --build;" ] || fail "a moved tree is configured anew"
+
+# A word that is another flag's value, and a flag that only looks like it, ask for nothing.
+call 0 --json --backend=threads --backend threads --data mpi 0
+[ "$(calls)" = "install example;cmake --build;" ] || fail "threads need no MPI"
+call 0 -n 2 --backend mpi 0
+[ "$(calls)" = "install example mpi;cmake -DLOCKSTEP_MPI=ON with MPI;cmake --build;" ] || fail "a tree without MPI gets it"
+call 0 --address=a,b 0
+[ "$(calls)" = "install example mpi;cmake --build;" ] || fail "a tree with MPI keeps it"
+call 0
+[ "$(calls)" = "install example;cmake --build;" ] || fail "a tree with MPI is as good as another one"
+for words in "--backend=mpi" "--address a" "--preflight"; do
+    rm -r "$tree/build"
+    # shellcheck disable=SC2086 # words
+    call 0 $words 0
+    [ "$(calls)" = "install example mpi;cmake -S with MPI;cmake --build;" ] || fail "$words asks for MPI"
+done
 
 touch "$folder/no-build"
 call 1

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <lockstep/comm/mpi.hpp>
+
+#include <chrono>
+#include <thread>
+#include <type_traits>
+
+#include <pthread.h>
+#include <sched.h>
+
+namespace lockstep::benchmarks {
+
+/// The MPI processes of a benchmark. Rank 0 runs it and measures what needs no MPI alone; the others sleep until it has a job
+/// for all. MPI is initialised with the first crew, and Lockstep is a guest in it.
+///
+/// `Job` is plain data; a benchmark gives all ranks the same `work`.
+template <class Job>
+class MpiCrew {
+    static_assert(std::is_trivially_copyable_v<Job>);
+
+public:
+    MpiCrew() {
+        int initialized = 0;
+        MPI_Initialized(&initialized);
+        int provided = 0;
+        if (initialized == 0) { MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided); }
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+        MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    }
+    MpiCrew(MpiCrew const&) = delete;
+    MpiCrew& operator=(MpiCrew const&) = delete;
+
+    [[nodiscard]] int rank() const { return rank_; }
+    [[nodiscard]] int size() const { return size_; }
+
+    /// Rank 0: wakes the others, and does its own part of the job.
+    template <class Work>
+    auto all(Job const& job, Work const& work) {
+        next({.job = job, .last = false});
+        return work(job);
+    }
+
+    /// The other ranks: their parts of all jobs, until rank 0 dismisses them.
+    template <class Work>
+    void serve(Work const& work) {
+        for (auto order = next({}); !order.last; order = next({})) { static_cast<void>(work(order.job)); }
+    }
+
+    /// Rank 0: no more jobs.
+    void dismiss() { next({}); }
+
+    /// Once nothing is left to do; waits for all.
+    static void finalize() { MPI_Finalize(); }
+
+    /// Ends all processes.
+    [[noreturn]] static void abort() {
+        MPI_Abort(MPI_COMM_WORLD, 1);
+        std::terminate(); // MPI_Abort does not return
+    }
+
+private:
+    struct Order {
+        Job job{};
+        bool last = true;
+    };
+
+    /// What rank 0 has ordered. A broadcast of MPI itself would wait by spinning, on a core that is being measured.
+    Order next(Order order) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check(MPI_Ibcast(&order, sizeof order, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
+        int done = 0;
+        for (;;) {
+            check(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+            if (done != 0) { return order; }
+            std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        }
+    }
+    static void check(int code) { lockstep::detail::check_mpi(code, "MPI in a benchmark"); }
+
+    int rank_ = 0;
+    int size_ = 1;
+};
+
+/// Lets this thread, and those that it starts, use all cores for a while, where mpirun has bound the process to one.
+class AllCores {
+public:
+    AllCores() {
+        pthread_getaffinity_np(pthread_self(), sizeof before_, &before_);
+        cpu_set_t all;
+        CPU_ZERO(&all);
+        for (unsigned core = 0; core < std::thread::hardware_concurrency(); ++core) { CPU_SET(core, &all); }
+        pthread_setaffinity_np(pthread_self(), sizeof all, &all);
+    }
+    AllCores(AllCores const&) = delete;
+    AllCores& operator=(AllCores const&) = delete;
+    ~AllCores() { pthread_setaffinity_np(pthread_self(), sizeof before_, &before_); }
+
+private:
+    friend class BoundAsBefore;
+    cpu_set_t before_;
+};
+
+/// Within `AllCores`, as mpirun has bound the process.
+class BoundAsBefore {
+public:
+    explicit BoundAsBefore(AllCores const& outer) {
+        pthread_getaffinity_np(pthread_self(), sizeof all_, &all_);
+        pthread_setaffinity_np(pthread_self(), sizeof outer.before_, &outer.before_);
+    }
+    BoundAsBefore(BoundAsBefore const&) = delete;
+    BoundAsBefore& operator=(BoundAsBefore const&) = delete;
+    ~BoundAsBefore() { pthread_setaffinity_np(pthread_self(), sizeof all_, &all_); }
+
+private:
+    cpu_set_t all_;
+};
+
+} // namespace lockstep::benchmarks

@@ -1,0 +1,151 @@
+#!/bin/sh
+# Lets each of the first and the last worker fail in each phase of a training, and looks at how the run ends:
+#     sh fault_test.sh <throw|exit|kill|stop|non_finite|again> <fault_program> [<mpirun>]
+# Within the timeout and 5 s of the fault, with an exit code that is not 0, the cause told once and with its rank, and no process left.
+# With the path of an mpirun the workers are 3 MPI processes, without it 3 threads.
+set -eu
+
+fault=$1
+program=$2
+mpirun=${3:-}
+limit=8 # the program's timeout is 3 s
+
+folder=$(mktemp -d)
+token=lockstep-fault-test-$$
+
+# Every process of a run has inherited the token, also those of the launcher.
+processes_left() {
+    grep -lF "$token" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3 || true
+}
+
+clean_up() {
+    for process in $(processes_left); do kill -KILL "$process" 2>/dev/null || true; done
+    rm -rf "$folder"
+}
+trap clean_up EXIT
+
+backend=threads
+mpi=""
+if [ -n "$mpirun" ]; then
+    backend=mpi
+    case $("$mpirun" --version 2>&1) in
+        *"Open MPI"* | *OpenRTE*) mpi=openmpi ;;
+        *HYDRA*) mpi=mpich ;;
+        *)
+            echo "fault_test.sh: $mpirun is neither Open MPI's nor MPICH's" >&2
+            exit 1
+            ;;
+    esac
+    # What Open MPI asks for as root, in containers and with more processes than cores.
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+    export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+fi
+
+fail() {
+    echo "fault_test.sh: $fault of worker $worker in $phase: $1. The output:" >&2
+    cat "$folder/output" >&2
+    exit 1
+}
+
+now() {
+    read -r seconds rest </proc/uptime
+    echo "$seconds"
+}
+
+at_most() {
+    awk "BEGIN { exit !($1 <= $2) }"
+}
+
+# Sets status, end; leaves the output and the time of the fault in the folder.
+run() {
+    rm -f "$folder/time"
+    set -- "$program" "$backend" "$fault" "$worker" "$phase" "$folder/time"
+    [ -z "$mpi" ] || set -- "$mpirun" -n 3 "$@"
+    status=0
+    LOCKSTEP_FAULT_TEST=$token timeout -s KILL 60 "$@" </dev/null >"$folder/output" 2>&1 || status=$?
+    end=$(now)
+}
+
+expect_once() {
+    count=$(grep -cE -- "$1" "$folder/output") || true
+    [ "$count" -eq 1 ] || fail "expected one line with \"$1\", got $count"
+}
+
+expect_nobody_left() {
+    while left=$(processes_left) && [ -n "$left" ]; do
+        at_most "$(now)" "$1" || fail "still there: $(echo "$left" | tr '\n' ' ')"
+        sleep 0.05
+    done
+}
+
+expect_failure() {
+    [ "$status" -ne 0 ] || fail "the exit code is 0"
+    begin=$(cat "$folder/time" 2>/dev/null) || fail "the fault never happened"
+    at_most "$end" "$begin + $limit" || fail "the run ended at $end, but the fault was at $begin"
+    expect_nobody_left "$begin + $limit"
+    expect_once "$1"
+    printf '%s of worker %s in %s: %s s, exit code %s: %s\n' "$fault" "$worker" "$phase" "$(echo "$end $begin" | awk '{ print $1 - $2 }')" \
+        "$status" "$(grep -E -- "$1" "$folder/output")"
+}
+
+# What the user must be told.
+cause() {
+    case $fault in
+        throw) echo "^error: rank $worker of 3: injected fault" ;;
+        exit) echo "rank $worker of 3: called exit before the body of launch had returned" ;;
+        kill)
+            # Open MPI's mpirun knows it, and says so.
+            case $mpi in
+                openmpi) echo "process rank $worker with PID .* exited on signal 9" ;;
+                *) echo "^error: rank $worker of 3: killed by signal 9" ;;
+            esac
+            ;;
+        stop)
+            # Where all have met for the last time.
+            case $phase in
+                init) seen="setup" ;;
+                step) seen="epoch 2, step 1" ;;
+                reduction) seen="epoch 2, step 2" ;;
+                evaluation) seen="epoch 1, step 3" ;;
+            esac
+            echo "^error: rank $worker of 3: did not come to .* within 3 s; it was last seen in $seen, while"
+            ;;
+    esac
+}
+
+case $fault in
+    throw | exit | kill | stop)
+        for phase in init step reduction evaluation; do
+            for worker in 0 2; do
+                run
+                expect_failure "$(cause)"
+                [ "$fault" = exit ] || [ "$mpi-$fault" = openmpi-kill ] || expect_once "^error: rank [0-9]* of 3: "
+            done
+        done
+        ;;
+    non_finite)
+        phase=step
+        worker=any
+        run
+        [ "$status" -eq 1 ] || fail "the exit code is $status"
+        text="rank [0-9]* of 3: the loss is nan in epoch 1, step 2: "
+        expect_once "^error: $text"
+        workers=3
+        [ -n "$mpi" ] || workers=1
+        heard=$(grep -E "^main got: $text" "$folder/output" | sort | uniq -c | awk '{ print $1 }')
+        [ "$heard" = $workers ] || fail "the workers did not stop with the same error"
+        expect_nobody_left "$end + 1"
+        ;;
+    again)
+        phase="every phase"
+        worker=any
+        run
+        [ "$status" -eq 0 ] || fail "the exit code is $status"
+        grep -qF "trained after 15 failures, 3 replicas" "$folder/output" || fail "no training after failures"
+        expect_nobody_left "$end + 1"
+        ;;
+    *)
+        echo "fault_test.sh: \"$fault\" is none of throw, exit, kill, stop, non_finite, again" >&2
+        exit 2
+        ;;
+esac
