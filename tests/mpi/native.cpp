@@ -31,7 +31,8 @@ INSTANTIATE_TYPED_TEST_SUITE_P(NativeMpi, CommunicatorFailures, NativeMpi);
 template <class T>
 void expect_sums() {
     NativeMpi::run(processes(), [](auto& comm) {
-        for (std::size_t const count : {0, 1, 7, 16, 17, 997, 1000, 1001, 12345}) { // up to 13 reductions of at most 1000
+        for (std::size_t const count :
+             {0U, 1U, 7U, 16U, 17U, 997U, 1000U, 1001U, 12345U}) { // up to 13 reductions of at most 1000
             std::vector<T> data(count);
             std::iota(data.begin(), data.end(), static_cast<T>(comm.rank()));
             comm.all_reduce(std::span{data});

@@ -153,7 +153,14 @@ private:
     template <class Run>
     std::invoke_result_t<Run const&> collective(Run const& run) {
         try {
-            return run();
+            if constexpr (std::is_void_v<std::invoke_result_t<Run const&>>) {
+                run();
+                group_.end();
+            } else {
+                auto const result = run();
+                group_.end();
+                return result;
+            }
         } catch (detail::Released const&) { throw; } catch (...) {
             group_.abandon(detail::Leaving::failed, detail::text_of(std::current_exception()));
             throw;

@@ -64,6 +64,8 @@ public:
     }
     /// All have come to the meeting.
     void met() noexcept { seen_ = progress; }
+    /// This worker has gone through with the operation.
+    void end() noexcept { finished_ = meetings_; }
 
     void send(void const* data, std::size_t bytes, int to, Tag tag) {
         auto& request = sends_.emplace_back(MPI_REQUEST_NULL);
@@ -143,12 +145,11 @@ private:
             auto const& notice = notices_.of(other);
             if (!notice) { continue; }
             if (notice->how == Leaving::timed_out) { time_out(start); }
-            if (notice->how != Leaving::returned) {
-                abandon(Leaving::released);
-                throw Released{};
-            }
-            // What it has come to, it has also gone through with, or it would not have returned.
-            if (notice->meetings < meetings_) { throw Error(already_returned(rank(), call_, other)); }
+            // What it has gone through with, this worker can, too: all see the same operations fail.
+            if (notice->finished >= meetings_) { continue; }
+            if (notice->how == Leaving::returned) { throw Error(already_returned(rank(), call_, other)); }
+            abandon(Leaving::released);
+            throw Released{};
         }
         pause(start);
         if (seconds_since(start) > timeout_seconds_) { time_out(start); }
@@ -169,7 +170,7 @@ private:
 
     void announce(Leaving how, std::string const& error) {
         Notice notice{
-            .how = how, .meetings = meetings_, .progress = progress, .reductions = reductions_, .reduction = reduction_};
+            .how = how, .finished = finished_, .progress = progress, .reductions = reductions_, .reduction = reduction_};
         notice.settled = sends_.empty() && receives_.empty() ? 1 : 0;
         notice.set_text(error);
         notices_.send(notice);
@@ -318,6 +319,7 @@ private:
     std::vector<MPI_Request> receives_;
     Call call_{};                // that this worker is in
     std::uint64_t meetings_ = 0; // that it has come to
+    std::uint64_t finished_ = 0; // of these
     Progress seen_{};            // at the last meeting of all
     Call reduction_{};           // the last of MPI's own
     std::uint64_t reductions_ = 0;

@@ -47,7 +47,9 @@ void meet(MpiGroup& group, MpiPost& post, Combine const& combine) {
         combine(post, incoming, middle);
     }
     group.met();
-    if (post.other_rank >= 0) { throw Error(disagreement(post.other_rank, post.other, post.call)); }
+    if (post.other_rank < 0) { return; }
+    group.end(); // all throw the same
+    throw Error(disagreement(post.other_rank, post.other, post.call));
 }
 
 } // namespace lockstep::detail

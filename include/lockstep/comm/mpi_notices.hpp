@@ -29,7 +29,7 @@ enum class Leaving : std::uint32_t {
 struct Notice {
     Leaving how = Leaving::returned;
     std::uint32_t settled = 0;  ///< nothing that it sent is under way any more; otherwise a second notice will say so
-    std::uint64_t meetings = 0; ///< that it has come to
+    std::uint64_t finished = 0; ///< collective operations that it has gone through with
     Progress progress{};
     std::uint64_t reductions = 0; ///< of MPI's own that it has begun; the last of them:
     Call reduction{};
