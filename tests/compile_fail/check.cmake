@@ -1,13 +1,20 @@
-# Runs one case: see CMakeLists.txt. Needs FILE, COMPILER, INCLUDE_DIRS.
+# Runs one case: see CMakeLists.txt. Needs FILE, COMPILER, INCLUDE_DIRS and PRECOMPILED, a header that each case includes first.
+# Without a FILE it is that header that is precompiled.
 
 cmake_minimum_required(VERSION 3.22)
 
-set(command "${COMPILER}" -std=c++20 -fsyntax-only -fdiagnostics-color=never)
+set(command "${COMPILER}" -std=c++20 -fdiagnostics-color=never)
 foreach(directory IN LISTS INCLUDE_DIRS)
     if(directory)
         list(APPEND command "-I${directory}")
     endif()
 endforeach()
+
+if(NOT FILE)
+    execute_process(COMMAND ${command} -x c++-header "${PRECOMPILED}" -o "${PRECOMPILED}.gch" COMMAND_ERROR_IS_FATAL ANY)
+    return()
+endif()
+list(APPEND command -fsyntax-only -include "${PRECOMPILED}")
 
 execute_process(
     COMMAND ${command} -DLOCKSTEP_CONTROL "${FILE}"

@@ -123,7 +123,8 @@ private:
 
     static int end_job(MPI_Comm /*self*/, int /*key*/, void* attribute, void* /*unused*/) {
         auto const& environment = *static_cast<MpiEnvironment const*>(attribute);
-        if (!environment.tells_the_user_) { std::this_thread::sleep_for(std::chrono::seconds{2}); }
+        // Launchers pass on what a process has written a moment later, and not at all once the job has been aborted.
+        std::this_thread::sleep_for(std::chrono::milliseconds{environment.tells_the_user_ ? 250 : 2000});
         return MPI_Abort(MPI_COMM_WORLD, 1);
     }
 

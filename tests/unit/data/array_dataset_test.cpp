@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace array_dataset_test {
 
 using namespace lockstep;
 using test::error_text;
@@ -227,4 +227,4 @@ TEST(ArrayDataset, AsksForExistingSamplesOnly) {
     EXPECT_THROW((void)dataset.target(3), AssertionError);
 }
 
-} // namespace
+} // namespace array_dataset_test

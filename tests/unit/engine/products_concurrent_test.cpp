@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace products_concurrent_test {
 
 using lockstep::Rows;
 
@@ -64,4 +64,4 @@ TEST(Products, OfFourThreadsHaveTheBitsOfOne) {
     expect_same_bits_as_alone<double>();
 }
 
-} // namespace
+} // namespace products_concurrent_test

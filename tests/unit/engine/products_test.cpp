@@ -26,13 +26,23 @@ std::vector<T> numbers(std::size_t size, std::size_t salt) {
     return result;
 }
 
-/// Element (i, j) of a product whose k-th factors are a(i, k) and b(k, j), in double.
-template <class T, class A, class B>
-void expect_product(std::vector<T> const& got, std::size_t rows, std::size_t columns, std::size_t depth, A a, B b) {
+/// A factor of a product: its element (i, j) is `data[i * row_step + j * column_step]`.
+template <class T>
+struct Factor {
+    T const* data;
+    std::size_t row_step;
+    std::size_t column_step;
+
+    double operator()(std::size_t i, std::size_t j) const { return static_cast<double>(data[i * row_step + j * column_step]); }
+};
+
+template <class T>
+void expect_product(std::vector<T> const& got, std::size_t rows, std::size_t columns, std::size_t depth, Factor<T> a,
+                    Factor<T> b) {
     for (std::size_t i = 0; i < rows; ++i) {
         for (std::size_t j = 0; j < columns; ++j) {
             double sum = 0;
-            for (std::size_t k = 0; k < depth; ++k) { sum += static_cast<double>(a(i, k)) * static_cast<double>(b(k, j)); }
+            for (std::size_t k = 0; k < depth; ++k) { sum += a(i, k) * b(k, j); }
             double const bound = 2.0 * static_cast<double>(depth) * static_cast<double>(std::numeric_limits<T>::epsilon());
             ASSERT_NEAR(got[i * columns + j], sum, bound) << "element (" << i << ", " << j << ")";
         }
@@ -40,26 +50,34 @@ void expect_product(std::vector<T> const& got, std::size_t rows, std::size_t col
     EXPECT_EQ(got[rows * columns], T{-77}) << "written behind its end";
 }
 
+/// The matrices of one shape. All but the products themselves is compiled once and not for every shape.
+template <class T>
+struct Matrices {
+    std::size_t in;
+    std::size_t out;
+    std::size_t rows;
+    std::vector<T> x = numbers<T>(rows * in, 1);
+    std::vector<T> w = numbers<T>(out * in, 2);
+    std::vector<T> dy = numbers<T>(rows * out, 3);
+    std::vector<T> y = std::vector<T>(rows * out + 1, T{-77}); // what is there before must not matter
+    std::vector<T> dx = std::vector<T>(rows * in + 1, T{-77});
+    std::vector<T> dw = std::vector<T>(out * in + 1, T{-77});
+
+    void expect_right() const {
+        SCOPED_TRACE(::testing::Message() << "in " << in << ", out " << out << ", rows " << rows << ", bytes " << sizeof(T));
+        expect_product<T>(y, rows, out, in, {x.data(), in, 1}, {w.data(), 1, in});
+        expect_product<T>(dx, rows, in, out, {dy.data(), out, 1}, {w.data(), in, 1});
+        expect_product<T>(dw, out, in, rows, {dy.data(), 1, out}, {x.data(), in, 1});
+    }
+};
+
 template <std::size_t In, std::size_t Out, class T>
-void expect_products(std::size_t rows) {
-    SCOPED_TRACE(::testing::Message() << "in " << In << ", out " << Out << ", rows " << rows << ", bytes " << sizeof(T));
-    auto const x = numbers<T>(rows * In, 1);
-    auto const w = numbers<T>(Out * In, 2);
-    auto const dy = numbers<T>(rows * Out, 3);
-    std::vector<T> y(rows * Out + 1, T{-77}); // what is there before must not matter
-    std::vector<T> dx(rows * In + 1, T{-77});
-    std::vector<T> dw(Out * In + 1, T{-77});
-    Rows<T const, In> const x_rows{x.data(), rows};
-    Rows<T const, Out> const dy_rows{dy.data(), rows};
-    lockstep::detail::multiply_transposed<In, Out>(x_rows, w.data(), Rows<T, Out>{y.data(), rows});
-    lockstep::detail::multiply<In, Out>(dy_rows, w.data(), Rows<T, In>{dx.data(), rows});
-    lockstep::detail::transposed_multiply<In, Out>(dy_rows, x_rows, dw.data());
-    expect_product(
-        y, rows, Out, In, [&](auto r, auto i) { return x[r * In + i]; }, [&](auto i, auto o) { return w[o * In + i]; });
-    expect_product(
-        dx, rows, In, Out, [&](auto r, auto o) { return dy[r * Out + o]; }, [&](auto o, auto i) { return w[o * In + i]; });
-    expect_product(
-        dw, Out, In, rows, [&](auto o, auto r) { return dy[r * Out + o]; }, [&](auto r, auto i) { return x[r * In + i]; });
+void multiply_all(Matrices<T>& m) {
+    Rows<T const, In> const x{m.x.data(), m.rows};
+    Rows<T const, Out> const dy{m.dy.data(), m.rows};
+    lockstep::detail::multiply_transposed<In, Out>(x, m.w.data(), Rows<T, Out>{m.y.data(), m.rows});
+    lockstep::detail::multiply<In, Out>(dy, m.w.data(), Rows<T, In>{m.dx.data(), m.rows});
+    lockstep::detail::transposed_multiply<In, Out>(dy, x, m.dw.data());
 }
 
 template <class T>
@@ -67,7 +85,11 @@ void expect_all_shapes() {
     lockstep::detail::for_each_index<sizes.size() * sizes.size()>([](auto index) {
         constexpr std::size_t in = sizes[index() / sizes.size()];
         constexpr std::size_t out = sizes[index() % sizes.size()];
-        for (std::size_t const rows : sizes) { expect_products<in, out, T>(rows); }
+        for (std::size_t const rows : sizes) {
+            Matrices<T> matrices{.in = in, .out = out, .rows = rows};
+            multiply_all<in, out>(matrices);
+            matrices.expect_right();
+        }
     });
 }
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace deep_network_test {
 
 using lockstep::Linear;
 using lockstep::Rows;
@@ -40,4 +40,4 @@ TEST(DeepNetwork, Of300LayersRunsForwardAndBackward) {
     EXPECT_EQ(Net::description().substr(0, 24), "Linear<4, 4> -> Tanh -> ");
 }
 
-} // namespace
+} // namespace deep_network_test

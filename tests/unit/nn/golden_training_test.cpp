@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace {
+namespace golden_training_test {
 
 namespace golden = lockstep::golden;
 using lockstep::CpuEngine;
@@ -149,4 +149,4 @@ TEST(GoldenTraining, LogSoftmaxAndNLLLoss) {
 
 TEST(GoldenTraining, MSELoss) { expect_golden<lockstep::MSELoss, NetWith<>>("MSELoss"); }
 
-} // namespace
+} // namespace golden_training_test

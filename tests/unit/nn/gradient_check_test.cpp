@@ -59,9 +59,9 @@ TEST(GradientCheck, EveryLossPasses) {
 }
 
 TEST(GradientCheck, DropoutPassesInTrainingAtEveryPlace) {
-    lockstep::GradientCheckOptions const training{.rows = 6, .training = true};
+    lockstep::GradientCheckOptions const options{.rows = 6, .training = true};
     using Quarter = Dropout<std::ratio<1, 4>>;
-    expect_passes<Sequential<Quarter, Linear<4, 5>, Quarter, Linear<5, 3>, Quarter>, MSELoss>(training);
+    expect_passes<Sequential<Quarter, Linear<4, 5>, Quarter, Linear<5, 3>, Quarter>, MSELoss>(options);
     expect_passes<Sequential<Quarter, Linear<4, 5>, Quarter, Linear<5, 3>, Quarter>, MSELoss>({.rows = 6});
 }
 

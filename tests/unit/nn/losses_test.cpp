@@ -138,8 +138,8 @@ TEST(Losses, OfNoRowsAreZero) {
 }
 
 TEST(Losses, NotFiniteOutputsGiveALossThatIsNotFinite) {
-    constexpr float inf = std::numeric_limits<float>::infinity();
-    for (float const bad : {std::numeric_limits<float>::quiet_NaN(), inf}) {
+    constexpr float infinite = std::numeric_limits<float>::infinity();
+    for (float const bad : {std::numeric_limits<float>::quiet_NaN(), infinite}) {
         for (std::size_t place = 0; place < 3; ++place) {
             std::vector<float> x{1, 2, 3};
             x[place] = bad;

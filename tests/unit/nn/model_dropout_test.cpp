@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace {
+namespace model_dropout_test {
 
 using lockstep::Dropout;
 using lockstep::Linear;
@@ -81,4 +81,4 @@ TEST(ModelDropout, FirstAndLastLayerHaveTheirOwnMasks) {
     EXPECT_GT(dropped_by_first_alone, 15U); // about 30 of 120
 }
 
-} // namespace
+} // namespace model_dropout_test

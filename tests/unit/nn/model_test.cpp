@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace model_test {
 
 using lockstep::CpuEngine;
 using lockstep::CrossEntropyLoss;
@@ -265,4 +265,4 @@ TEST(Model, RefusesAnotherNumberOfTargetsThanRows) {
     }
 }
 
-} // namespace
+} // namespace model_test

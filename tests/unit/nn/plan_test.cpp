@@ -72,7 +72,7 @@ static_assert(WithRows::widths == std::array<std::size_t, 6>{3, 3, 5, 5, 5, 5});
 static_assert(WithRows::first_with_parameters == 1);
 
 /// A row layer with two tensors of its own.
-struct Scale {
+struct ScaleEach {
     template <std::size_t In>
     static constexpr std::array<lockstep::TensorSpec, 2> tensors() {
         return {lockstep::TensorSpec{"scale", {In}, lockstep::Initializer::constant(1)},
@@ -81,7 +81,7 @@ struct Scale {
     static void forward(auto const& pass);
     static void backward(auto const& pass);
 };
-using WithTable = plan_of<Sequential<Linear<3, 17>, Scale, Linear<17, 2>>, float>;
+using WithTable = plan_of<Sequential<Linear<3, 17>, ScaleEach, Linear<17, 2>>, float>;
 static_assert(operation<WithTable, 1>::has_parameters && operation<WithTable, 1>::Table::count == 2);
 
 TEST(Plan, TellsARowLayerWhereItsTensorsAre) {

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace predict_test {
 
 using lockstep::Dropout;
 using lockstep::Linear;
@@ -139,4 +139,4 @@ TEST(Predict, EvaluatesAndRestoresTheMode) {
     EXPECT_NE(std::vector<float>(dropped.begin(), dropped.end()), first) << "with Dropout";
 }
 
-} // namespace
+} // namespace predict_test

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace state_dict_test {
 
 using lockstep::ArgumentError;
 using lockstep::Linear;
@@ -104,4 +104,4 @@ TEST(StateDict, IsRefusedWhenItNamesATensorTwice) {
     EXPECT_EQ(refusal([](State& state) { state.tensors.push_back(state.tensors.front()); }), "repeated \"0.weight\"");
 }
 
-} // namespace
+} // namespace state_dict_test

@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-namespace {
+namespace failure_test {
 
 using namespace lockstep;
 
@@ -146,4 +146,4 @@ TEST(Failure, InAReporter) {
     expect_failure({.reporter = {.at_end = true}}, 0, "the disk is full");
 }
 
-} // namespace
+} // namespace failure_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace trainer_test {
 
 using namespace lockstep;
 
@@ -167,4 +167,4 @@ TEST(Trainer, RefusesAStateDictThatDoesNotFitOnAllWorkersAndStaysUnchanged) {
     });
 }
 
-} // namespace
+} // namespace trainer_test
