@@ -32,34 +32,34 @@ TEST(Progress, SaysWhereAWorkerIs) {
 }
 
 TEST(ThreadTimeout, NamesTheWorkerThatDoesNotComeAndWhereItIs) {
-    auto const text = error_of(3, 0.1, [](ThreadCommunicator& comm) {
+    auto const text = error_of(3, 0.5, [](ThreadCommunicator& comm) {
         comm.barrier();
         comm.note({Phase::training, 4, static_cast<std::uint64_t>(7 + comm.rank())});
-        if (comm.rank() == 1) { sleep_for(0.4); }
+        if (comm.rank() == 1) { sleep_for(1.5); }
         std::vector<float> data(100);
         comm.all_reduce(std::span{data});
     });
     std::string const expected =
-        "rank 1 of 3: did not come to all_reduce of 100 float within 0.1 s; it was last seen in epoch 4, step 8, while rank ";
+        "rank 1 of 3: did not come to all_reduce of 100 float within 0.5 s; it was last seen in epoch 4, step 8, while rank ";
     EXPECT_TRUE(text == expected + "0 waits in epoch 4, step 7" || text == expected + "2 waits in epoch 4, step 9") << text;
 }
 
 TEST(ThreadTimeout, NamesAllThatDoNotCome) {
-    auto const text = error_of(3, 0.1, [](ThreadCommunicator& comm) {
-        if (comm.rank() != 1) { sleep_for(0.4); }
+    auto const text = error_of(3, 0.5, [](ThreadCommunicator& comm) {
+        if (comm.rank() != 1) { sleep_for(1.5); }
         comm.barrier();
     });
     EXPECT_EQ(
         text,
-        "rank 0 of 3: did not come to barrier within 0.1 s; it was last seen in setup, while rank 1 waits in setup; rank 2 is "
+        "rank 0 of 3: did not come to barrier within 0.5 s; it was last seen in setup, while rank 1 waits in setup; rank 2 is "
         "missing too, last seen in setup");
 }
 
 TEST(ThreadTimeout, ALongStepOfAllIsNoTimeout) {
-    EXPECT_EQ(error_of(2, 0.1,
+    EXPECT_EQ(error_of(2, 0.5,
                        [](ThreadCommunicator& comm) {
                            for (int round = 0; round < 3; ++round) {
-                               sleep_for(0.15);
+                               sleep_for(0.7);
                                comm.barrier();
                            }
                        }),
