@@ -1,5 +1,6 @@
 // A training in which one worker fails, as the fault matrix wants it:
-//     fault_program <threads|mpi> <throw|exit|kill|stop|non_finite|again> <worker> <init|step|reduction|evaluation> <file>
+//     fault_program <threads|mpi> <throw|exit|vanish|kill|stop|sleep|non_finite|again> <worker> <init|step|reduction|evaluation>
+//     <file>
 // Writes the time of the fault to the file, in seconds as in /proc/uptime. Its main is what a user's would be.
 #include <lockstep/lockstep.hpp>
 #ifdef FAULTS_WITH_MPI
@@ -7,6 +8,7 @@
 #include <lockstep/comm/mpi_supervisor.hpp>
 #endif
 
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -17,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 
 using namespace lockstep;
@@ -24,7 +27,6 @@ using namespace lockstep;
 namespace {
 
 constexpr int workers = 3;
-constexpr double timeout_seconds = 3;
 constexpr int fatal_step = 5; // the second of the second epoch
 
 struct Plan {
@@ -43,11 +45,13 @@ public:
         ++steps_;
         if (steps_ == fatal_step) { reach("step"); }
     }
-    void update() const {
+    void update() {
         if (steps_ == fatal_step) { reach("reduction"); }
     }
-    void reach(std::string_view phase) const {
-        if (chosen_ && phase == plan_.phase) { fail(); }
+    void reach(std::string_view phase) {
+        if (!chosen_ || phase != plan_.phase) { return; }
+        chosen_ = false; // a stopped process may be continued
+        fail();
     }
 
 private:
@@ -57,8 +61,10 @@ private:
         std::ofstream{plan_.time_file} << std::fixed << now;
         if (plan_.kind == "throw" || plan_.kind == "again") { throw Error("injected fault"); }
         if (plan_.kind == "exit") { std::exit(0); }
+        if (plan_.kind == "vanish") { std::_Exit(0); }
         if (plan_.kind == "kill") { std::raise(SIGKILL); }
         if (plan_.kind == "stop") { std::raise(SIGSTOP); }
+        if (plan_.kind == "sleep") { std::this_thread::sleep_for(std::chrono::seconds{40}); }
     }
 
     Plan const& plan_;
@@ -126,7 +132,7 @@ Result train(Communicator auto& comm, Plan const& plan) {
 
 template <class Comm>
 Result train(Plan const& plan) {
-    Scaling const scaling{.num_workers = workers, .timeout_seconds = timeout_seconds};
+    Scaling const scaling{.num_workers = workers, .timeout_seconds = plan.kind == "sleep" ? 30.0 : 3.0};
     return launch<Comm>(scaling, [&](Communicator auto& comm) { return train(comm, plan); });
 }
 

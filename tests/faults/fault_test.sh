@@ -1,8 +1,8 @@
 #!/bin/sh
 # Lets each of the first and the last worker fail in each phase of a training, and looks at how the run ends:
-#     sh fault_test.sh <throw|exit|kill|stop|non_finite|again> <fault_program> [<mpirun>]
+#     sh fault_test.sh <throw|exit|vanish|kill|stop|launcher|non_finite|again> <fault_program> [<mpirun>]
 # Within the timeout and 5 s of the fault, with an exit code that is not 0, the cause told once and with its rank, and no process left.
-# With the path of an mpirun the workers are 3 MPI processes, without it 3 threads.
+# vanish: std::_Exit(0), within a step; launcher: not a worker but mpirun is killed. With the path of an mpirun the workers are 3 MPI processes, without it 3 threads.
 set -eu
 
 fault=$1
@@ -39,6 +39,7 @@ if [ -n "$mpirun" ]; then
     # What Open MPI asks for as root, in containers and with more processes than cores.
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
     export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+    export OMPI_MCA_btl_vader_backing_directory="$folder" # not /dev/shm, where killed processes leave files
 fi
 
 fail() {
@@ -71,6 +72,11 @@ expect_once() {
     [ "$count" -eq 1 ] || fail "expected one line with \"$1\", got $count"
 }
 
+expect_nobody_else() {
+    ! grep -E "^error: |rank [0-9]+ of 3: " "$folder/output" | grep -v "^main got: " | grep -qvE "rank $worker of 3: " ||
+        fail "another worker is named"
+}
+
 expect_nobody_left() {
     while left=$(processes_left) && [ -n "$left" ]; do
         at_most "$(now)" "$1" || fail "still there: $(echo "$left" | tr '\n' ' ')"
@@ -88,11 +94,37 @@ expect_failure() {
         "$status" "$(grep -E -- "$1" "$folder/output")"
 }
 
+# Kills mpirun with the given signal while a worker is busy: the others must not live on, nor claim that they were killed.
+run_without_launcher() {
+    rm -f "$folder/time"
+    LOCKSTEP_FAULT_TEST=$token "$mpirun" -n 3 "$program" mpi sleep 2 step "$folder/time" </dev/null >"$folder/output" 2>&1 &
+    launcher=$!
+    begin=$(now)
+    until [ -s "$folder/time" ]; do
+        at_most "$(now)" "$begin + 20" || fail "the training did not begin"
+        sleep 0.05
+    done
+    kill "-$1" $launcher
+    begin=$(now)
+    status=0
+    wait $launcher 2>/dev/null || status=$?
+    [ "$status" -ne 0 ] || fail "the exit code is 0"
+    expect_nobody_left "$begin + $limit"
+    ! grep -q '^error: ' "$folder/output" || fail "somebody claims an error"
+    printf 'launcher ended by SIG%s: nobody left after %s s, exit code %s\n' "$1" "$(echo "$(now) $begin" | awk '{ print $1 - $2 }')" "$status"
+}
+
 # What the user must be told.
 cause() {
     case $fault in
         throw) echo "^error: rank $worker of 3: injected fault" ;;
         exit) echo "rank $worker of 3: called exit before the body of launch had returned" ;;
+        vanish)
+            case $mpi in
+                openmpi) echo "has exited due to process rank $worker with PID" ;;
+                *) echo "^error: rank $worker of 3: ended without finalising MPI" ;;
+            esac
+            ;;
         kill)
             # Open MPI's mpirun knows it, and says so.
             case $mpi in
@@ -114,14 +146,21 @@ cause() {
 }
 
 case $fault in
-    throw | exit | kill | stop)
-        for phase in init step reduction evaluation; do
+    throw | exit | vanish | kill | stop)
+        phases="init step reduction evaluation"
+        [ "$fault" != vanish ] || phases=step
+        for phase in $phases; do
             for worker in 0 2; do
                 run
                 expect_failure "$(cause)"
-                [ "$fault" = exit ] || [ "$mpi-$fault" = openmpi-kill ] || expect_once "^error: rank [0-9]* of 3: "
+                expect_nobody_else
             done
         done
+        ;;
+    launcher)
+        phase=step
+        worker=nobody
+        for signal in KILL TERM; do run_without_launcher $signal; done
         ;;
     non_finite)
         phase=step
@@ -145,7 +184,7 @@ case $fault in
         expect_nobody_left "$end + 1"
         ;;
     *)
-        echo "fault_test.sh: \"$fault\" is none of throw, exit, kill, stop, non_finite, again" >&2
+        echo "fault_test.sh: \"$fault\" is none of throw, exit, vanish, kill, stop, launcher, non_finite, again" >&2
         exit 2
         ;;
 esac
