@@ -29,14 +29,15 @@ namespace lockstep {
 /// Who adds in `all_reduce`.
 enum class MpiReduction {
     fixed_order, ///< Lockstep, in the tree of comm/tree_sum.hpp: the same bits as with threads, and again in every run
-    native       ///< MPI_Iallreduce, in an order of its own; `reduce_update` keeps the tree
+    native       ///< MPI_Allreduce, in an order of its own; `reduce_update` keeps the tree. When a worker is lost within it, no
+                 ///< exception can be thrown: the program ends after the timeout, as by an uncaught WorkerError
 };
 
 struct MpiOptions {
     MPI_Comm communicator = MPI_COMM_WORLD; ///< its processes are the workers; it is duplicated, not used
     MpiReduction reduction = MpiReduction::fixed_order;
     std::size_t message_bytes = std::size_t{128} << 10U; ///< large data travel in messages of at most so many bytes
-    std::size_t native_elements = std::size_t{1} << 30U; ///< one MPI_Iallreduce takes at most so many elements
+    std::size_t native_elements = std::size_t{1} << 30U; ///< one MPI_Allreduce takes at most so many elements
 };
 
 /// One worker of a group of MPI processes. Only `launch` makes it; use it on the thread it was given to.
@@ -250,9 +251,7 @@ private:
     void reduce_natively(std::span<T> values) {
         for (std::size_t first = 0; first < values.size(); first += options_.native_elements) {
             std::size_t const count = std::min(options_.native_elements, values.size() - first);
-            group_.reduce_natively(values.data() + first, {detail::Operation::all_reduce, detail::scalar_of<T>, 0, count},
-                                   detail::mpi_type<T>());
-            group_.wait();
+            group_.reduce_natively(values.data() + first, count, detail::mpi_type<T>());
         }
     }
 

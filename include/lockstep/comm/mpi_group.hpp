@@ -4,6 +4,7 @@
 #include "lockstep/comm/launch.hpp"
 #include "lockstep/comm/mpi_environment.hpp"
 #include "lockstep/comm/mpi_notices.hpp"
+#include "lockstep/comm/mpi_watchdog.hpp"
 #include "lockstep/comm/progress.hpp"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -75,13 +77,13 @@ public:
         auto& request = receives_.emplace_back(MPI_REQUEST_NULL);
         check_mpi(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, comm_.get(), &request), "MPI_Irecv");
     }
-    /// MPI's own reduction, of at most INT_MAX elements; completed like a message.
-    void reduce_natively(void* data, Call const& piece, MPI_Datatype type) {
-        reduction_ = piece;
-        ++reductions_;
-        auto& request = sends_.emplace_back(MPI_REQUEST_NULL);
-        check_mpi(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(piece.count), type, MPI_SUM, comm_.get(), &request),
-                  "MPI_Iallreduce");
+    /// MPI's own reduction, of at most INT_MAX elements, after a meeting. It blocks: measured, MPI_Iallreduce may take twice the
+    /// time of MPI_Allreduce.
+    void reduce_natively(void* data, std::size_t count, MPI_Datatype type) {
+        if (!watchdog_) { watchdog_.emplace(rank(), size(), timeout_seconds_); }
+        watchdog_->guard(call_, progress, [&] {
+            check_mpi(MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(count), type, MPI_SUM, comm_.get()), "MPI_Allreduce");
+        });
     }
 
     /// Waits until all that was begun is complete. The one place where a worker waits for others within its work.
@@ -169,8 +171,7 @@ private:
     }
 
     void announce(Leaving how, std::string const& error) {
-        Notice notice{
-            .how = how, .finished = finished_, .progress = progress, .reductions = reductions_, .reduction = reduction_};
+        Notice notice{.how = how, .finished = finished_, .progress = progress};
         notice.settled = sends_.empty() && receives_.empty() ? 1 : 0;
         notice.set_text(error);
         notices_.send(notice);
@@ -203,14 +204,10 @@ private:
         return missing;
     }
 
-    /// Takes in what others are still sending, and joins the reductions of MPI that they are in.
+    /// Takes in what others are still sending.
     void settle() {
         notices_.poll();
         for (int const tag : {tag_post, tag_data}) { discard(tag); }
-        for (int other = 0; other < size(); ++other) {
-            auto const& notice = notices_.of(other);
-            if (notice && notice->reductions > reductions_) { join(notice->reduction); }
-        }
         std::this_thread::yield();
     }
 
@@ -226,16 +223,6 @@ private:
             scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(bytes)));
             check_mpi(MPI_Mrecv(scratch_.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
         }
-    }
-
-    void join(Call const& piece) {
-        bool const small = piece.scalar == Scalar::float32;
-        joined_.resize(piece.count * (small ? sizeof(float) : sizeof(double)));
-        MPI_Datatype const type = small                             ? mpi_type<float>()
-                                  : piece.scalar == Scalar::float64 ? mpi_type<double>()
-                                  : piece.scalar == Scalar::int64   ? mpi_type<std::int64_t>()
-                                                                    : mpi_type<std::uint64_t>();
-        reduce_natively(joined_.data(), piece, type);
     }
 
     /// Waits until nothing is under way in the whole group. False when that takes too long, or cannot be.
@@ -321,13 +308,11 @@ private:
     std::uint64_t meetings_ = 0; // that it has come to
     std::uint64_t finished_ = 0; // of these
     Progress seen_{};            // at the last meeting of all
-    Call reduction_{};           // the last of MPI's own
-    std::uint64_t reductions_ = 0;
     std::vector<std::byte> scratch_;
-    std::vector<std::byte> joined_;
     bool broken_ = false;
     int timeout_rank_ = -1;
     std::string timeout_text_;
+    std::optional<MpiWatchdog> watchdog_;
 };
 
 } // namespace lockstep::detail

@@ -31,8 +31,6 @@ struct Notice {
     std::uint32_t settled = 0;  ///< nothing that it sent is under way any more; otherwise a second notice will say so
     std::uint64_t finished = 0; ///< collective operations that it has gone through with
     Progress progress{};
-    std::uint64_t reductions = 0; ///< of MPI's own that it has begun; the last of them:
-    Call reduction{};
     std::uint64_t length = 0;
     std::array<char, 2000> text{}; ///< the error; its first `length` bytes
 

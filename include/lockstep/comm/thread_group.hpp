@@ -209,7 +209,9 @@ private:
         }
         if (missing.empty()) { missing.push_back({rank, place(rank).get()}); } // the last one came at this very moment
         timed_out_ = true;
-        fail_with(missing.front().rank, timeout_text(missing, call, timeout_seconds_, rank, place(rank).get()));
+        auto const text = timeout_text(missing, call, timeout_seconds_, rank, place(rank).get());
+        fail(missing.front().rank, std::make_exception_ptr(Error(text)));
+        throw Released{}; // the error is not this worker's
     }
 
     [[noreturn]] void disagree(int rank, std::size_t other, std::span<Post const> posts) {

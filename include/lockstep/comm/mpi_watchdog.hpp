@@ -1,0 +1,85 @@
+#pragma once
+
+#include "lockstep/comm/call.hpp"
+#include "lockstep/comm/launch.hpp"
+#include "lockstep/comm/progress.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace lockstep::detail {
+
+/// Watches calls of MPI that block, which nobody can be called back from: a thread that ends the program, as an uncaught
+/// WorkerError does, when one takes longer than the timeout. It makes no calls of MPI itself.
+class MpiWatchdog {
+public:
+    MpiWatchdog(int rank, int size, double timeout_seconds)
+        : rank_{rank}, size_{size}, timeout_seconds_{timeout_seconds}, thread_{[this] { watch(); }} {}
+    MpiWatchdog(MpiWatchdog const&) = delete;
+    MpiWatchdog& operator=(MpiWatchdog const&) = delete;
+    ~MpiWatchdog() {
+        {
+            std::lock_guard const lock{mutex_};
+            leaves_ = true;
+        }
+        wake_.notify_one();
+        thread_.join();
+    }
+
+    /// Runs run(), which belongs to `call` of this worker.
+    template <class Run>
+    void guard(Call const& call, Progress const& progress, Run const& run) {
+        Guarded const guarded{*this, call, progress};
+        run();
+    }
+
+private:
+    struct Guarded {
+        Guarded(MpiWatchdog& watchdog, Call const& call, Progress const& progress) : dog{watchdog} {
+            std::lock_guard const lock{dog.mutex_};
+            dog.call_ = call;
+            dog.progress_ = progress;
+            dog.deadline_ = deadline_after(dog.timeout_seconds_);
+            dog.armed_ = true;
+        }
+        Guarded(Guarded const&) = delete;
+        Guarded& operator=(Guarded const&) = delete;
+        ~Guarded() {
+            std::lock_guard const lock{dog.mutex_};
+            dog.armed_ = false;
+        }
+        MpiWatchdog& dog;
+    };
+
+    void watch() noexcept {
+        // It looks now and then instead of being woken for every call, which would cost more than many a call takes.
+        constexpr std::chrono::milliseconds pause{100};
+        // The first worker that ends makes MPI end the others: one after the other, so that the user is told once.
+        std::chrono::milliseconds const turn{300 * std::min(rank_, 10)};
+        std::unique_lock lock{mutex_};
+        while (!wake_.wait_for(lock, pause, [this] { return leaves_; })) {
+            if (armed_ && SteadyClock::now() > deadline_ + turn) {
+                end_program(WorkerError(rank_, size_,
+                                        concat(call_.describe(), " did not end within ", timeout_seconds_,
+                                               " s, though all workers had come to it; this one is in ", progress_.describe())));
+            }
+        }
+    }
+
+    int const rank_;
+    int const size_;
+    double const timeout_seconds_;
+    std::mutex mutex_; // for all that follows
+    std::condition_variable wake_;
+    bool leaves_ = false;
+    bool armed_ = false;
+    Call call_{};
+    Progress progress_{};
+    SteadyClock::time_point deadline_{};
+    std::thread thread_; // last: it uses the others
+};
+
+} // namespace lockstep::detail
