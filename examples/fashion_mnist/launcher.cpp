@@ -96,6 +96,13 @@ std::optional<Started> started_by_launcher(Environment const& environment) {
     return Started{rank.value_or(0), size ? size : first_number(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"})};
 }
 
+void check_slurm_step(Environment const& environment) {
+    auto const tasks = first_number(environment, {"SLURM_STEP_NUM_TASKS"});
+    if (environment("SLURM_STEP_ID") == nullptr || tasks.value_or(1) < 2 || started_by_launcher(environment)) { return; }
+    throw UsageError("srun started " + std::to_string(*tasks) +
+                     " tasks without an MPI plugin: use srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH), or mpirun");
+}
+
 std::string to_string(MpiVersion const& mpi) { return name_of(mpi.kind) + (mpi.version.empty() ? "" : " " + mpi.version); }
 
 MpiVersion parse_mpi_version(std::string const& text) {

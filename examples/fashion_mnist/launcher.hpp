@@ -37,6 +37,10 @@ struct Started {
 /// Nothing when no launcher started the process.
 [[nodiscard]] std::optional<Started> started_by_launcher(Environment const& environment);
 
+/// Slurm's srun with several tasks but without an MPI plugin starts programs that know nothing of each other: each would start a
+/// job of its own. Throws UsageError in such a task.
+void check_slurm_step(Environment const& environment);
+
 enum class MpiKind { open_mpi, mpich, other };
 
 /// An MPI and its version: {MpiKind::open_mpi, "4.1.4"}.

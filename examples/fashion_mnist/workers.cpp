@@ -47,6 +47,7 @@ void start_workers(Options const& options, Process const& process, std::vector<s
             "-DLOCKSTEP_MPI=ON");
     }
     if (process.started) { return; }
+    check_slurm_step(from_environment);
     if (options.preflight) { check_before_start(options, arguments); }
     if (auto const command = workers_command(options, arguments)) { become(*command); }
 }

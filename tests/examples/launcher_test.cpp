@@ -119,6 +119,21 @@ TEST(StartedByLauncher, KnowsLaunchers) {
     expect({{"PMIX_RANK", "5"}}, 5, std::nullopt);
 }
 
+TEST(CheckSlurmStep, RefusesTasksThatDoNotKnowOfEachOther) {
+    auto const check = [](std::map<std::string, std::string> variables) { check_slurm_step(environment(std::move(variables))); };
+    EXPECT_NO_THROW(check({}));
+    EXPECT_NO_THROW(check({{"SLURM_NTASKS", "4"}})); // a batch script
+    EXPECT_NO_THROW(check({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}));
+    EXPECT_NO_THROW(check({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"PMIX_RANK", "1"}}));
+    try {
+        check({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}});
+        ADD_FAILURE() << "accepted";
+    } catch (UsageError const& error) {
+        EXPECT_EQ(std::string(error.what()), "srun started 4 tasks without an MPI plugin: use srun --mpi=pmix (Open MPI) or "
+                                             "--mpi=pmi2 (MPICH), or mpirun");
+    }
+}
+
 TEST(MpiVersions, AreRead) {
     EXPECT_EQ(parse_mpi_version("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022"),
               open_mpi);

@@ -195,6 +195,8 @@ private:
     }
 
     [[noreturn]] void give_up(int rank, Call const& call) {
+        // One who gives up after a timeout breaks the barrier first and says why a moment later.
+        while (!failed_.load() && returned_rank_.load() < 0) { std::this_thread::yield(); }
         if (failed_.load()) { throw Released{}; }
         fail_with(rank, already_returned(rank, call, returned_rank_.load()));
     }
