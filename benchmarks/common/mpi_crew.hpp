@@ -3,6 +3,9 @@
 #include <lockstep/comm/mpi.hpp>
 
 #include <chrono>
+#include <exception>
+#include <iostream>
+#include <string>
 #include <thread>
 #include <type_traits>
 
@@ -12,7 +15,7 @@
 namespace lockstep::benchmarks {
 
 /// The MPI processes of a benchmark. Rank 0 runs it and measures what needs no MPI alone; the others sleep until it has a job
-/// for all. MPI is initialised with the first crew, and Lockstep is a guest in it.
+/// for all. MPI belongs to the benchmark, and Lockstep is a guest in it.
 ///
 /// `Job` is plain data; a benchmark gives all ranks the same `work`.
 template <class Job>
@@ -20,14 +23,23 @@ class MpiCrew {
     static_assert(std::is_trivially_copyable_v<Job>);
 
 public:
-    MpiCrew() {
-        int initialized = 0;
-        MPI_Initialized(&initialized);
-        int provided = 0;
-        if (initialized == 0) { MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided); }
-        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-        MPI_Comm_size(MPI_COMM_WORLD, &size_);
+    /// Runs body(crew) on all processes, as soon as MPI is initialised. An error on any of them is printed and ends them all.
+    template <class Body>
+    static void run(Body const& body) {
+        lockstep::detail::check_mpi(MPI_Init(nullptr, nullptr), "MPI_Init");
+        try {
+            MpiCrew crew;
+            body(crew);
+        } catch (std::exception const& error) {
+            auto const* const of_worker = dynamic_cast<WorkerError const*>(&error);
+            bool const tell = of_worker == nullptr || of_worker->to_report;
+            if (tell) { std::cerr << "error: " << error.what() << std::endl; }
+            if (!tell) { std::this_thread::sleep_for(std::chrono::seconds{2}); } // the one that tells goes first
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        }
+        MPI_Finalize();
     }
+
     MpiCrew(MpiCrew const&) = delete;
     MpiCrew& operator=(MpiCrew const&) = delete;
 
@@ -50,16 +62,12 @@ public:
     /// Rank 0: no more jobs.
     void dismiss() { next({}); }
 
-    /// Once nothing is left to do; waits for all.
-    static void finalize() { MPI_Finalize(); }
-
-    /// Ends all processes.
-    [[noreturn]] static void abort() {
-        MPI_Abort(MPI_COMM_WORLD, 1);
-        std::terminate(); // MPI_Abort does not return
+private:
+    MpiCrew() {
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+        MPI_Comm_size(MPI_COMM_WORLD, &size_);
     }
 
-private:
     struct Order {
         Job job{};
         bool last = true;
@@ -81,6 +89,14 @@ private:
     int rank_ = 0;
     int size_ = 1;
 };
+
+/// Throws Error unless MPI has as many processes as there are to be workers.
+inline void check_processes(int workers, int processes) {
+    if (workers != processes) {
+        throw Error("there are to be " + std::to_string(workers) + " workers, but MPI has " + std::to_string(processes) +
+                    (processes == 1 ? " process" : " processes") + ": benchmarks/run.sh starts as many as are needed");
+    }
+}
 
 /// Lets this thread, and those that it starts, use all cores for a while, where mpirun has bound the process to one.
 class AllCores {

@@ -26,8 +26,8 @@ using namespace lockstep::benchmarks;
 struct Options {
     std::vector<std::string> backends{"threads"};
     int workers = 2;
-    std::vector<std::size_t> sizes{}; ///< bytes
-    std::vector<std::size_t> message_bytes{std::size_t{128} << 10U};
+    std::vector<std::size_t> sizes{};         ///< bytes
+    std::vector<std::size_t> message_bytes{}; ///< of MPI
     int repeats = 15;
     double block_seconds = 0.02;
     std::string json{};
@@ -160,47 +160,40 @@ void run(Options const& options, std::vector<Measure> const& measures) {
     return std::find(options.backends.begin(), options.backends.end(), backend) != options.backends.end();
 }
 
+void run_backends(Options const& options) {
+    std::vector<Measure> measures;
+    if (has(options, "threads")) { measures.emplace_back(measure_threads); }
+    if (!has(options, "mpi")) { return run(options, measures); }
 #ifdef BENCHMARKS_WITH_MPI
-void run_with_mpi(Options options, bool workers_given) {
-    MpiCrew<AllReduceJob> crew;
-    try {
-        if (workers_given && options.workers != crew.size()) {
-            throw Error("-n is " + std::to_string(options.workers) + ", but MPI has " + std::to_string(crew.size()) +
-                        " processes: benchmarks/run.sh starts it right");
-        }
-        options.workers = crew.size();
-        if (crew.rank() != 0) {
-            crew.serve(measure_mpi);
-        } else {
-            AllCores const all_cores;
-            std::vector<Measure> measures;
-            if (has(options, "threads")) { measures.emplace_back(measure_threads); }
-            measures.emplace_back([&](AllReduceJob const& job) {
-                BoundAsBefore const bound{all_cores};
-                return crew.all(job, measure_mpi);
-            });
-            run(options, measures);
-            crew.dismiss();
-        }
-    } catch (std::exception const& error) {
-        std::cerr << "error: " << error.what() << std::endl;
-        crew.abort();
-    }
-    crew.finalize();
-}
+    MpiCrew<AllReduceJob>::run([&](auto& crew) {
+        check_processes(options.workers, crew.size());
+        if (crew.rank() != 0) { return crew.serve(measure_mpi); }
+        AllCores const all_cores;
+        measures.emplace_back([&](AllReduceJob const& job) {
+            BoundAsBefore const bound{all_cores};
+            return crew.all(job, measure_mpi);
+        });
+        run(options, measures);
+        crew.dismiss();
+    });
+#else
+    throw Error("built without MPI: configure with -DLOCKSTEP_MPI=ON");
 #endif
+}
 
-int parse_and_run(int argc, char** argv) {
+} // namespace
+
+int main(int argc, char** argv) {
     Options options;
     options.sizes = default_sizes();
     CLI::App app{"All-reduce of floats, against the bandwidth of the memory and MPI_Allreduce in the same run"};
     CLI::IsMember known{std::vector<std::string>{"threads", "mpi"}};
     app.add_option("--backend", options.backends, "threads, mpi or both")->delimiter(',')->check(known)->capture_default_str();
-    auto* const workers = app.add_option("-n,--num-workers", options.workers, "workers; with MPI the number of processes")
-                              ->check(CLI::Range(1, 1024))
-                              ->capture_default_str();
+    app.add_option("-n,--num-workers", options.workers, "workers; with MPI the number of processes")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
     app.add_option("--sizes", options.sizes, "bytes; default 4 B to 64 MiB")->delimiter(',')->check(CLI::Range(4, 1 << 30));
-    app.add_option("--message-bytes", options.message_bytes, "MpiOptions::message_bytes, up to 8 of them")
+    app.add_option("--message-bytes", options.message_bytes, "MpiOptions::message_bytes, up to 8 of them, to compare")
         ->delimiter(',')
         ->check(CLI::PositiveNumber)
         ->expected(1, 8);
@@ -208,24 +201,9 @@ int parse_and_run(int argc, char** argv) {
     app.add_option("--seconds", options.block_seconds, "per way and repeat")->check(CLI::PositiveNumber)->capture_default_str();
     app.add_option("--json", options.json, "also write the figures to this file");
     CLI11_PARSE(app, argc, argv);
-    if (has(options, "mpi")) {
-#ifdef BENCHMARKS_WITH_MPI
-        run_with_mpi(options, !workers->empty());
-        return 0;
-#else
-        throw Error("built without MPI: configure with -DLOCKSTEP_MPI=ON");
-#endif
-    }
-    static_cast<void>(workers);
-    run(options, {measure_threads});
-    return 0;
-}
-
-} // namespace
-
-int main(int argc, char** argv) {
     try {
-        return parse_and_run(argc, argv);
+        run_backends(options);
+        return 0;
     } catch (std::exception const& error) {
         std::cerr << "error: " << error.what() << '\n';
         return 1;

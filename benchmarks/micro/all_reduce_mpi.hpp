@@ -45,13 +45,15 @@ double time_mpi(std::size_t count, Run const& run) {
     std::vector<MpiOptions> kinds;
     for (auto const bytes : job.message_bytes) {
         if (bytes == 0) { continue; }
-        kinds.push_back({.reduction = MpiReduction::fixed_order, .message_bytes = bytes});
+        kinds.push_back({.message_bytes = bytes});
         ways.push_back({"mpi", "fixed, " + std::to_string(bytes >> 10U) + " KiB"});
     }
-    if (job.native) {
-        kinds.push_back({.reduction = MpiReduction::native});
-        ways.push_back({"mpi", "native"});
+    if (kinds.empty()) {
+        kinds.emplace_back();
+        ways.push_back({"mpi", "fixed order"});
     }
+    kinds.push_back({.reduction = MpiReduction::native});
+    ways.push_back({"mpi", "native"});
     AlignedBuffer<float> buffer(job.elements);
     auto const plain = [&] {
         MPI_Allreduce(MPI_IN_PLACE, buffer.data(), static_cast<int>(buffer.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);

@@ -22,8 +22,8 @@ struct AllReduceJob {
     int workers = 1;
     int repeats = 1;
     double block_seconds = 0;                   ///< so long each way is measured in each repeat
-    std::array<std::size_t, 8> message_bytes{}; ///< of MPI's large messages; a way for each one that is not 0
-    bool native = true;                         ///< MpiReduction::native is a way too
+    std::array<std::size_t, 8> message_bytes{}; ///< MpiOptions::message_bytes to compare; all 0: the default
+
     [[nodiscard]] std::size_t count_for(double seconds) const {
         return static_cast<std::size_t>(std::clamp(block_seconds / seconds, 1.0, 20000.0));
     }

@@ -1,18 +1,21 @@
 // Steady training speed of the reference job, against the bound of its engine measured in the same run.
+#include "common/json.hpp"
 #include "common/machine_state.hpp"
 #include "common/statistics.hpp"
 #include "training/products_bound.hpp"
+#ifdef BENCHMARKS_WITH_MPI
+#include "common/mpi_crew.hpp"
+#endif
 
 #include <lockstep/lockstep.hpp>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <fstream>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <string>
@@ -28,6 +31,7 @@ using Net = Sequential<Linear<784, 512>, ReLU, Linear<512, 128>, ReLU, Linear<12
 constexpr double flops_per_sample = Net::forward_flops + Net::backward_flops;
 
 struct Options {
+    std::vector<std::string> backends{"threads"};
     std::vector<int> workers{1, 2};
     std::vector<std::size_t> batch_sizes{64, 256};
     int repeats = 5;
@@ -45,8 +49,9 @@ struct Figures {
     Repeats ping_pong_ns{};
 };
 
-/// One combination of workers and batch size, by the state of the cores.
+/// One combination of backend, workers and batch size, by the state of the cores.
 struct Case {
+    std::string backend;
     int workers;
     std::size_t batch_size;
     std::map<std::string, Figures> by_state{};
@@ -60,53 +65,84 @@ struct Case {
 };
 
 struct Speeds {
-    double bound;    ///< samples/s of the products alone
-    double training; ///< samples/s of whole steps
+    double bound = 0;    ///< samples/s of the products alone
+    double training = 0; ///< samples/s of whole steps
 };
 
-/// The bound and the training in turn, block by block, on the same threads: what the machine does meanwhile meets both.
-Speeds measure_speeds(FashionMnist const& data, int workers, std::size_t batch_size, std::size_t blocks, std::size_t steps) {
-    return launch<ThreadCommunicator>({.num_workers = workers}, [&](auto& comm) {
-        // Full batches only, so that the steps are alike.
-        DataLoader train{data.train, comm, {.batch_size = batch_size, .drop_last = true, .seed = 1}};
-        Trainer trainer{Model<Net>{seed(1)}, CrossEntropyLoss{}, SGD{.lr = 1e-3}, comm};
-        auto batch = train.begin();
-        ProductsOnly<Net, float> products{(*batch).rows()};
-        auto const training_step = [&] {
-            if (batch == train.end()) { batch = train.begin(); }
-            trainer.step(*batch);
-            ++batch;
-        };
-        auto const seconds_of = [&](auto const& step) {
-            for (int i = 0; i < 3; ++i) { step(); } // brings its memory into the caches
-            comm.barrier();
-            double const start = benchmarks::detail::now();
-            for (std::size_t i = 0; i < steps; ++i) { step(); }
-            comm.barrier();
-            return benchmarks::detail::now() - start;
-        };
-        double bound = 0;
-        double training = 0;
-        for (std::size_t block = 0; block <= blocks; ++block) {
-            double const bound_seconds = seconds_of([&] { products.step(); });
-            double const training_seconds = seconds_of(training_step);
-            if (block == 0) { continue; } // memory's first touch, processor's clock
-            bound += bound_seconds;
-            training += training_seconds;
-        }
-        auto const samples = static_cast<double>(blocks * steps * batch_size);
-        return Speeds{samples / bound, samples / training};
-    });
+/// What is to be measured. Plain data, since it goes to other processes too.
+struct TrainingJob {
+    int workers = 1;
+    std::size_t batch_size = 1;
+    std::size_t blocks = 1;
+    std::size_t steps = 1; ///< of each block
+};
+
+/// How a backend does that, called on rank 0.
+using MeasureSpeeds = std::function<Speeds(TrainingJob const&)>;
+
+/// The bound and the training in turn, block by block, by the same workers: what the machine does meanwhile meets both.
+Speeds measure_speeds(FashionMnist const& data, TrainingJob const& job, auto& comm) {
+    // Full batches only, so that the steps are alike.
+    DataLoader train{data.train, comm, {.batch_size = job.batch_size, .drop_last = true, .seed = 1}};
+    Trainer trainer{Model<Net>{seed(1)}, CrossEntropyLoss{}, SGD{.lr = 1e-3}, comm};
+    auto batch = train.begin();
+    ProductsOnly<Net, float> products{(*batch).rows()};
+    auto const training_step = [&] {
+        if (batch == train.end()) { batch = train.begin(); }
+        trainer.step(*batch);
+        ++batch;
+    };
+    auto const seconds_of = [&](auto const& step) {
+        for (int i = 0; i < 3; ++i) { step(); } // brings its memory into the caches
+        comm.barrier();
+        double const start = benchmarks::detail::now();
+        for (std::size_t i = 0; i < job.steps; ++i) { step(); }
+        comm.barrier();
+        return benchmarks::detail::now() - start;
+    };
+    double bound = 0;
+    double training = 0;
+    for (std::size_t block = 0; block <= job.blocks; ++block) {
+        double const bound_seconds = seconds_of([&] { products.step(); });
+        double const training_seconds = seconds_of(training_step);
+        if (block == 0) { continue; } // memory's first touch, processor's clock
+        bound += bound_seconds;
+        training += training_seconds;
+    }
+    auto const samples = static_cast<double>(job.blocks * job.steps * job.batch_size);
+    return Speeds{samples / bound, samples / training};
 }
 
+Speeds measure_on_threads(FashionMnist const& data, TrainingJob const& job) {
+    return launch<ThreadCommunicator>({.num_workers = job.workers},
+                                      [&](ThreadCommunicator& comm) { return measure_speeds(data, job, comm); });
+}
+
+#ifdef BENCHMARKS_WITH_MPI
+/// On all processes; the first `workers` of them train.
+Speeds measure_on_mpi(FashionMnist const& data, TrainingJob const& job) {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm workers = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, rank < job.workers ? 0 : MPI_UNDEFINED, rank, &workers);
+    if (workers == MPI_COMM_NULL) { return {}; }
+    auto const speeds = MpiCommunicator::launch({.num_workers = job.workers},
+                                                [&](MpiCommunicator& comm) { return measure_speeds(data, job, comm); },
+                                                {.communicator = workers});
+    MPI_Comm_free(&workers);
+    return speeds;
+}
+#endif
+
 /// One repeat: the machine, the bound and the training in turn, the machine again.
-void measure(Case& c, FashionMnist const& data, double seconds) {
+void measure(Case& c, MeasureSpeeds const& speeds_of, double seconds) {
     constexpr double block_seconds = 0.05;
     auto const before = measure_machine();
-    double const step_seconds = static_cast<double>(c.batch_size) / measure_speeds(data, c.workers, c.batch_size, 1, 20).training;
-    auto const steps = static_cast<std::size_t>(std::ceil(block_seconds / step_seconds));
-    auto const blocks = static_cast<std::size_t>(std::ceil(seconds / block_seconds));
-    auto const speeds = measure_speeds(data, c.workers, c.batch_size, blocks, steps);
+    TrainingJob job{.workers = c.workers, .batch_size = c.batch_size, .blocks = 1, .steps = 20};
+    double const step_seconds = static_cast<double>(c.batch_size) / speeds_of(job).training;
+    job.steps = static_cast<std::size_t>(std::ceil(block_seconds / step_seconds));
+    job.blocks = static_cast<std::size_t>(std::ceil(seconds / block_seconds));
+    auto const speeds = speeds_of(job);
     auto const after = measure_machine();
     if (before.state() != after.state()) {
         ++c.dropped;
@@ -122,10 +158,6 @@ void measure(Case& c, FashionMnist const& data, double seconds) {
     figures.ping_pong_ns.add(std::max(before.ping_pong_ns, after.ping_pong_ns));
 }
 
-nlohmann::json to_json(Repeats const& repeats) {
-    return {{"median", repeats.median()}, {"min", repeats.min()}, {"max", repeats.max()}, {"repeats", repeats.values}};
-}
-
 nlohmann::json to_json(std::vector<Case> const& cases) {
     auto const blas = blas::info();
     nlohmann::json all{{"benchmark", "training"},
@@ -135,7 +167,7 @@ nlohmann::json to_json(std::vector<Case> const& cases) {
                        {"cases", nlohmann::json::array()}};
     for (auto const& c : cases) {
         for (auto const& [state, figures] : c.by_state) {
-            all["cases"].push_back({{"backend", "threads"},
+            all["cases"].push_back({{"backend", c.backend},
                                     {"workers", c.workers},
                                     {"batch_size", c.batch_size},
                                     {"cores", state},
@@ -152,48 +184,79 @@ nlohmann::json to_json(std::vector<Case> const& cases) {
 
 void print(Case const& c) {
     for (auto const& [state, figures] : c.by_state) {
-        std::printf("%7d  %5zu  %-8s %2zu  %9.0f  (%6.0f - %6.0f)  %9.0f  %5.3f  (%.3f - %.3f)  %7.3f  %6.0f\n", c.workers,
-                    c.batch_size, state.c_str(), figures.bound.size(), figures.samples_per_second.median(),
-                    figures.samples_per_second.min(), figures.samples_per_second.max(), figures.bound.median(),
-                    figures.share_of_bound.median(), figures.share_of_bound.min(), figures.share_of_bound.max(),
-                    figures.share_of_peak.median(), figures.ping_pong_ns.median());
+        std::printf("%-7s  %7d  %5zu  %-8s %2zu  %9.0f  (%6.0f - %6.0f)  %9.0f  %5.3f  (%.3f - %.3f)  %7.3f  %6.0f\n",
+                    c.backend.c_str(), c.workers, c.batch_size, state.c_str(), figures.bound.size(),
+                    figures.samples_per_second.median(), figures.samples_per_second.min(), figures.samples_per_second.max(),
+                    figures.bound.median(), figures.share_of_bound.median(), figures.share_of_bound.min(),
+                    figures.share_of_bound.max(), figures.share_of_peak.median(), figures.ping_pong_ns.median());
     }
 }
 
-int run(Options const& options) {
-    auto const data = fashion_mnist(options.data);
-    CpuEngine::set_num_threads(1);
+/// Until one state of the cores has its repeats; so many tries, so that a restless machine ends too.
+Case measure_case(Options const& options, std::string const& backend, int workers, std::size_t batch_size,
+                  MeasureSpeeds const& speeds_of) {
+    Case c{.backend = backend, .workers = workers, .batch_size = batch_size};
+    for (int tries = 0; tries < 4 * options.repeats && c.most_repeats() < static_cast<std::size_t>(options.repeats); ++tries) {
+        measure(c, speeds_of, options.seconds);
+    }
+    if (c.by_state.empty()) { throw Error("the cores changed their state in every repeat: try again later"); }
+    return c;
+}
+
+/// `backends`: how to measure on each of them, called on rank 0.
+void run(Options const& options, std::map<std::string, MeasureSpeeds> const& backends) {
     auto const machine = measure_machine();
-    std::printf("Training the reference job (%zu parameters, float) on threads, engine cpu: %s\n", Net::parameter_count,
+    std::printf("Training the reference job (%zu parameters, float), engine cpu: %s\n", Net::parameter_count,
                 CpuEngine::description().c_str());
     std::printf("FMA peak %.0f GFLOP/s on one core, %.0f on two; ping-pong %.0f ns: cores %s\n", machine.peak_one_thread,
                 machine.peak_two_threads, machine.ping_pong_ns, name_of(machine.state()));
     std::printf(
-        "bound: the step's products alone, by the same BLAS on the same number of threads, in turn with the training every\n"
+        "bound: the step's products alone, by the same BLAS on the same number of workers, in turn with the training every\n"
         "50 ms. Medians (min - max) of n repeats in which the cores kept one state.\n\n");
-    std::printf(
-        "workers  batch  cores     n  samples/s  (   min -    max)      bound  share of bound         of peak  ping-pong ns\n");
+    std::printf("backend  workers  batch  cores     n  samples/s  (   min -    max)      bound  share of bound         of peak  "
+                "ping-pong ns\n");
     std::vector<Case> cases;
     for (auto const batch_size : options.batch_sizes) {
         for (auto const workers : options.workers) {
-            Case c{.workers = workers, .batch_size = batch_size};
-            // Until one state has its repeats; so many tries, so that a restless machine ends too.
-            for (int tries = 0; tries < 4 * options.repeats && c.most_repeats() < static_cast<std::size_t>(options.repeats);
-                 ++tries) {
-                measure(c, data, options.seconds);
+            for (auto const& [backend, speeds_of] : backends) {
+                cases.push_back(measure_case(options, backend, workers, batch_size, speeds_of));
+                print(cases.back());
+                std::fflush(stdout);
             }
-            if (c.by_state.empty()) { throw Error("the cores changed their state in every repeat: try again later"); }
-            print(c);
-            std::fflush(stdout);
-            cases.push_back(std::move(c));
         }
     }
-    if (!options.json.empty()) {
-        std::ofstream file{options.json};
-        file << to_json(cases).dump(2) << '\n';
-        if (!file.flush()) { throw Error("cannot write " + options.json); }
+    write_json(options.json, to_json(cases));
+}
+
+[[nodiscard]] bool has(Options const& options, char const* backend) {
+    return std::find(options.backends.begin(), options.backends.end(), backend) != options.backends.end();
+}
+
+void run_backends(Options const& options) {
+    auto const data = fashion_mnist(options.data);
+    CpuEngine::set_num_threads(1);
+    std::map<std::string, MeasureSpeeds> backends;
+    if (has(options, "threads")) {
+        backends["threads"] = [&](TrainingJob const& job) { return measure_on_threads(data, job); };
     }
-    return 0;
+    if (!has(options, "mpi")) { return run(options, backends); }
+#ifdef BENCHMARKS_WITH_MPI
+    MpiCrew<TrainingJob>::run([&](auto& crew) {
+        int const most = *std::max_element(options.workers.begin(), options.workers.end());
+        check_processes(most, crew.size());
+        auto const work = [&](TrainingJob const& job) { return measure_on_mpi(data, job); };
+        if (crew.rank() != 0) { return crew.serve(work); }
+        AllCores const all_cores;
+        backends["mpi"] = [&](TrainingJob const& job) {
+            BoundAsBefore const bound{all_cores};
+            return crew.all(job, work);
+        };
+        run(options, backends);
+        crew.dismiss();
+    });
+#else
+    throw Error("built without MPI: configure with -DLOCKSTEP_MPI=ON");
+#endif
 }
 
 } // namespace
@@ -201,6 +264,10 @@ int run(Options const& options) {
 int main(int argc, char** argv) {
     Options options;
     CLI::App app{"Steady training speed of the reference job, against the bound of its engine"};
+    app.add_option("--backend", options.backends, "threads, mpi or both")
+        ->delimiter(',')
+        ->check(CLI::IsMember{std::vector<std::string>{"threads", "mpi"}})
+        ->capture_default_str();
     app.add_option("--workers", options.workers, "numbers of workers")
         ->delimiter(',')
         ->check(CLI::PositiveNumber)
@@ -217,7 +284,8 @@ int main(int argc, char** argv) {
     app.add_option("--json", options.json, "also write the figures to this file");
     CLI11_PARSE(app, argc, argv);
     try {
-        return run(options);
+        run_backends(options);
+        return 0;
     } catch (std::exception const& error) {
         std::cerr << "error: " << error.what() << '\n';
         return 1;

@@ -36,7 +36,7 @@ enum class MpiReduction {
 struct MpiOptions {
     MPI_Comm communicator = MPI_COMM_WORLD; ///< its processes are the workers; it is duplicated, not used
     MpiReduction reduction = MpiReduction::fixed_order;
-    std::size_t message_bytes = std::size_t{128} << 10U; ///< large data travel in messages of at most so many bytes
+    std::size_t message_bytes = std::size_t{1} << 20U;   ///< large data travel in messages of at most so many bytes
     std::size_t native_elements = std::size_t{1} << 30U; ///< one MPI_Allreduce takes at most so many elements
 };
 
@@ -127,8 +127,8 @@ private:
     MpiCommunicator(detail::MpiGroup& group, MpiOptions const& options) : group_{group}, options_{options} {
         auto const others = static_cast<std::size_t>(size()) - 1;
         constexpr std::size_t all_messages = std::size_t{8} << 20U; // their number grows with the workers, their memory shall not
-        if (others > 0) { message_bytes_ = std::clamp(all_messages / others, std::size_t{4096}, options.message_bytes); }
-        message_bytes_ = std::max(message_bytes_ / alignment, std::size_t{1}) * alignment;
+        std::size_t const each = std::max(all_messages / std::max(others, std::size_t{1}), std::size_t{4096});
+        message_bytes_ = std::min(each, options.message_bytes) / alignment * alignment;
         received_ = AlignedBuffer<double>(others * message_bytes_ / sizeof(double));
         look_for_neighbours();
     }
@@ -223,9 +223,13 @@ private:
             group_.wait();
             if (auto const [first, last] = piece(self, round); first < last) {
                 T* const own = values.data() + first;
-                tree_sum_into<T>(self, workers, 0, last - first,
-                                 [&](std::size_t worker) { return worker == self ? own : received<T>(worker); });
-                finish(first, last - first);
+                constexpr std::size_t part = reduction_piece_bytes / sizeof(T); // summed and finished while it is in the cache
+                for (std::size_t begin = 0; begin < last - first; begin += part) {
+                    std::size_t const count = std::min(part, last - first - begin);
+                    tree_sum_into<T>(self, workers, begin, count,
+                                     [&](std::size_t worker) { return worker == self ? own : received<T>(worker); });
+                    finish(first + begin, count);
+                }
             }
         }
     }
