@@ -31,21 +31,24 @@ template <Communicable T>
     }
 }
 
+// These loops stay functions: inlined into a large one, GCC 12 no longer vectorises them (measured: a step 15 % slower).
+
 /// into[i] += from[i].
 template <Communicable T>
-void accumulate(T* __restrict into, T const* __restrict from, std::size_t count) noexcept {
+[[gnu::noinline]] void accumulate(T* __restrict into, T const* __restrict from, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) { into[i] = add(into[i], from[i]); }
 }
 
 /// sum[i] = left[i] + right[i].
 template <Communicable T>
-void sum_two(T const* __restrict left, T const* __restrict right, T* __restrict sum, std::size_t count) noexcept {
+[[gnu::noinline]] void sum_two(T const* __restrict left, T const* __restrict right, T* __restrict sum,
+                               std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) { sum[i] = add(left[i], right[i]); }
 }
 
 /// Both become their sum.
 template <Communicable T>
-void sum_both(T* __restrict left, T* __restrict right, std::size_t count) noexcept {
+[[gnu::noinline]] void sum_both(T* __restrict left, T* __restrict right, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) { left[i] = right[i] = add(left[i], right[i]); }
 }
 

@@ -57,9 +57,10 @@ struct SGD {
         end_step(state);
     }
 
+    // Never inlined, as the loops of comm/tree_sum.hpp.
     template <class T>
-    void update(std::size_t offset, std::span<T> parameters, std::span<std::type_identity_t<T> const> gradients,
-                State<T>& state) const {
+    [[gnu::noinline]] void update(std::size_t offset, std::span<T> parameters, std::span<std::type_identity_t<T> const> gradients,
+                                  State<T>& state) const {
         LOCKSTEP_ASSERT(1, parameters.size() == gradients.size(), "one gradient for each parameter");
         auto const rate = static_cast<T>(lr);
         auto const decay = static_cast<T>(weight_decay);
