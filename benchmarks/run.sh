@@ -21,13 +21,9 @@ case $benchmark in
 esac
 [ -f "$root/benchmarks/$benchmark.cpp" ] || fail 2 "there is no benchmark \"$benchmark\""
 
-# The programs' own defaults, but that all-reduce is measured on both.
+# What the programs do by themselves.
 processes=2
-backend=threads
-if [ "$benchmark" = micro/all_reduce ]; then
-    backend=threads,mpi
-    set -- --backend "$backend" "$@"
-fi
+backend=""
 largest() {
     echo "$1" | tr , '\n' | sort -n | tail -n 1
 }
@@ -37,12 +33,20 @@ for word in "$@"; do
         --backend=* | --workers=* | --num-workers=*) last=${word%%=*} word=${word#*=} ;;
         -n?*) last=-n word=${word#-n} ;;
     esac
+    case $word in
+        -h | --help) backend=threads ;; # once will do
+    esac
     case $last in
         --backend) backend=$word ;;
         -n | --num-workers | --workers) processes=$(largest "$word") ;;
     esac
     last=$word
 done
+if [ -z "$backend" ]; then
+    backend=threads
+    [ "$benchmark" != micro/all_reduce ] || backend=threads,mpi
+    set -- --backend "$backend" "$@"
+fi
 case $processes in
     '' | *[!0-9]*) fail 2 "\"$processes\" is no number of workers" ;;
 esac

@@ -9,9 +9,6 @@
 #include <thread>
 #include <type_traits>
 
-#include <pthread.h>
-#include <sched.h>
-
 namespace lockstep::benchmarks {
 
 /// The MPI processes of a benchmark. Rank 0 runs it and measures what needs no MPI alone; the others sleep until it has a job
@@ -81,7 +78,7 @@ private:
         for (;;) {
             check(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
             if (done != 0) { return order; }
-            std::this_thread::sleep_for(std::chrono::milliseconds{1});
+            std::this_thread::sleep_for(std::chrono::milliseconds{20}); // waking more often pushes threads from core to core
         }
     }
     static void check(int code) { lockstep::detail::check_mpi(code, "MPI in a benchmark"); }
@@ -97,39 +94,5 @@ inline void check_processes(int workers, int processes) {
                     (processes == 1 ? " process" : " processes") + ": benchmarks/run.sh starts as many as are needed");
     }
 }
-
-/// Lets this thread, and those that it starts, use all cores for a while, where mpirun has bound the process to one.
-class AllCores {
-public:
-    AllCores() {
-        pthread_getaffinity_np(pthread_self(), sizeof before_, &before_);
-        cpu_set_t all;
-        CPU_ZERO(&all);
-        for (unsigned core = 0; core < std::thread::hardware_concurrency(); ++core) { CPU_SET(core, &all); }
-        pthread_setaffinity_np(pthread_self(), sizeof all, &all);
-    }
-    AllCores(AllCores const&) = delete;
-    AllCores& operator=(AllCores const&) = delete;
-    ~AllCores() { pthread_setaffinity_np(pthread_self(), sizeof before_, &before_); }
-
-private:
-    friend class BoundAsBefore;
-    cpu_set_t before_;
-};
-
-/// Within `AllCores`, as mpirun has bound the process.
-class BoundAsBefore {
-public:
-    explicit BoundAsBefore(AllCores const& outer) {
-        pthread_getaffinity_np(pthread_self(), sizeof all_, &all_);
-        pthread_setaffinity_np(pthread_self(), sizeof outer.before_, &outer.before_);
-    }
-    BoundAsBefore(BoundAsBefore const&) = delete;
-    BoundAsBefore& operator=(BoundAsBefore const&) = delete;
-    ~BoundAsBefore() { pthread_setaffinity_np(pthread_self(), sizeof all_, &all_); }
-
-private:
-    cpu_set_t all_;
-};
 
 } // namespace lockstep::benchmarks

@@ -4,6 +4,7 @@
 #include "common/memory_bandwidth.hpp"
 #include "micro/all_reduce_ways.hpp"
 #ifdef BENCHMARKS_WITH_MPI
+#include "common/affinity.hpp"
 #include "common/mpi_crew.hpp"
 #include "micro/all_reduce_mpi.hpp"
 #endif
@@ -168,9 +169,9 @@ void run_backends(Options const& options) {
     MpiCrew<AllReduceJob>::run([&](auto& crew) {
         check_processes(options.workers, crew.size());
         if (crew.rank() != 0) { return crew.serve(measure_mpi); }
-        AllCores const all_cores;
+        OnCores const all{all_cores()}; // mpirun has bound it to one
         measures.emplace_back([&](AllReduceJob const& job) {
-            BoundAsBefore const bound{all_cores};
+            OnCores const bound{all.before()};
             return crew.all(job, measure_mpi);
         });
         run(options, measures);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/affinity.hpp"
 #include "common/machine_state.hpp"
 #include "common/statistics.hpp"
 
@@ -52,7 +53,10 @@ inline double time_threads(std::vector<AlignedBuffer<float>>& buffers, double ti
     Scaling const scaling{.num_workers = static_cast<int>(buffers.size()), .timeout_seconds = timeout_seconds};
     return launch<ThreadCommunicator>(scaling, [&](ThreadCommunicator& comm) {
         auto const data = buffers[static_cast<std::size_t>(comm.rank())].span();
-        for (int i = 0; i < 3; ++i) { comm.all_reduce(data); } // threads have just been started
+        // On a core each: two that meet on one, and do nothing but wait for each other, stay there for long.
+        bool const enough = comm.size() <= static_cast<int>(std::thread::hardware_concurrency());
+        OnCores const own{enough ? core(comm.rank()) : all_cores()};
+        for (int i = 0; i < 3; ++i) { comm.all_reduce(data); }
         comm.barrier();
         double const start = now();
         for (std::size_t i = 0; i < count; ++i) { comm.all_reduce(data); }

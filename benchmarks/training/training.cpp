@@ -4,6 +4,7 @@
 #include "common/statistics.hpp"
 #include "training/products_bound.hpp"
 #ifdef BENCHMARKS_WITH_MPI
+#include "common/affinity.hpp"
 #include "common/mpi_crew.hpp"
 #endif
 
@@ -246,9 +247,9 @@ void run_backends(Options const& options) {
         check_processes(most, crew.size());
         auto const work = [&](TrainingJob const& job) { return measure_on_mpi(data, job); };
         if (crew.rank() != 0) { return crew.serve(work); }
-        AllCores const all_cores;
+        OnCores const all{all_cores()}; // mpirun has bound it to one
         backends["mpi"] = [&](TrainingJob const& job) {
-            BoundAsBefore const bound{all_cores};
+            OnCores const bound{all.before()};
             return crew.all(job, work);
         };
         run(options, backends);

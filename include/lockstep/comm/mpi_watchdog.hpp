@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace lockstep::detail {
 
@@ -42,7 +43,8 @@ private:
             std::lock_guard const lock{dog.mutex_};
             dog.call_ = call;
             dog.progress_ = progress;
-            dog.deadline_ = deadline_after(dog.timeout_seconds_);
+            dog.waited_seconds_ = 0;
+            dog.seen_ = SteadyClock::now();
             dog.armed_ = true;
         }
         Guarded(Guarded const&) = delete;
@@ -58,10 +60,13 @@ private:
         // It looks now and then instead of being woken for every call, which would cost more than many a call takes.
         constexpr std::chrono::milliseconds pause{100};
         // The first worker that ends makes MPI end the others: one after the other, so that the user is told once.
-        std::chrono::milliseconds const turn{300 * std::min(rank_, 10)};
+        double const turn_seconds = 0.3 * std::min(rank_, 10);
         std::unique_lock lock{mutex_};
         while (!wake_.wait_for(lock, pause, [this] { return leaves_; })) {
-            if (armed_ && SteadyClock::now() > deadline_ + turn) {
+            auto const before = std::exchange(seen_, SteadyClock::now());
+            // A process that was stopped itself has not waited meanwhile: the others have, for it.
+            waited_seconds_ += std::min(std::chrono::duration<double>(seen_ - before).count(), 1.0);
+            if (armed_ && waited_seconds_ > timeout_seconds_ + turn_seconds) {
                 end_program(WorkerError(rank_, size_,
                                         concat(call_.describe(), " did not end within ", timeout_seconds_,
                                                " s, though all workers had come to it; this one is in ", progress_.describe())));
@@ -78,8 +83,9 @@ private:
     bool armed_ = false;
     Call call_{};
     Progress progress_{};
-    SteadyClock::time_point deadline_{};
-    std::thread thread_; // last: it uses the others
+    double waited_seconds_ = 0;
+    SteadyClock::time_point seen_{}; // when it was added to last
+    std::thread thread_;             // last: it uses the others
 };
 
 } // namespace lockstep::detail
