@@ -1,7 +1,8 @@
 # One step of a consumer test. Needs PROJECT_DIR, SCRATCH, COMPILER, GENERATOR and STEP:
 #   install              installs Lockstep and moves the prefix elsewhere
 #   archive              packs what a release would hold
-#   use      WAY         configures, builds and runs the consumer tests/consumer/<WAY>, and sees that nothing leaked into it
+#   use      WAY         configures, builds and runs the consumer tests/consumer/<WAY>, and sees that nothing leaked into it; with
+#                        MPIRUN and MPI_CXX_COMPILER it is built with that MPI and run on 2 processes
 #   missing  WAY WHAT    hides a dependency and expects the one line about it
 
 cmake_minimum_required(VERSION 3.22)
@@ -38,7 +39,8 @@ function(fail what output)
     message(FATAL_ERROR "${what}\n  ${output}")
 endfunction()
 
-# The compile commands hold the consumer's own flags, include directories and the standard, and nothing else.
+# The compile commands hold the consumer's own flags, include directories and the standard, and nothing else. What CMake's FindMPI
+# gives to everybody who uses MPI is not Lockstep's either.
 function(check_commands build)
     file(READ "${build}/compile_commands.json" json)
     string(JSON count LENGTH "${json}")
@@ -52,6 +54,8 @@ function(check_commands build)
             list(POP_FRONT words word)
             if(word MATCHES "^-(isystem|o|c)$")
                 list(POP_FRONT words ignored)
+            elseif(MPIRUN AND word MATCHES "^-D(MPICH_SKIP_MPICXX|OMPI_SKIP_MPICXX|_MPICC_H)$")
+                continue()
             elseif(NOT word MATCHES "^-I|^-std=(gnu|c)\\+\\+(20|2a)$")
                 fail("Lockstep gives its user the flag ${word}" "${command}")
             endif()
@@ -108,11 +112,15 @@ elseif(STEP STREQUAL "use")
     if(WAY STREQUAL "fetch_content")
         set(from "${archive}")
     endif()
+    set(mpi "")
+    if(MPIRUN)
+        set(mpi "-DMPI_CXX_COMPILER=${MPI_CXX_COMPILER}")
+    endif()
     list(JOIN strict " " flags)
     configure(
         output status "${CMAKE_CURRENT_LIST_DIR}/${WAY}" "${build}"
         "-DCMAKE_CXX_FLAGS=${flags}" -DCMAKE_NO_SYSTEM_FROM_IMPORTED=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
-        "-DCMAKE_PREFIX_PATH=${prefix}" "-DLOCKSTEP_FROM=${from}"
+        "-DCMAKE_PREFIX_PATH=${prefix}" "-DLOCKSTEP_FROM=${from}" ${mpi}
     )
     if(NOT status EQUAL 0)
         fail("configure" "${output}")
@@ -120,7 +128,14 @@ elseif(STEP STREQUAL "use")
     check_commands("${build}")
     check_cache("${build}")
     run("${CMAKE_COMMAND}" --build "${build}")
-    run("${build}/program")
+    if(MPIRUN)
+        run(
+            "${CMAKE_COMMAND}" "-DMPIRUN=${MPIRUN}" -DPROCESSES=2 "-DCOMMAND=${build}/program"
+            -P "${CMAKE_CURRENT_LIST_DIR}/../mpi/mpirun.cmake"
+        )
+    else()
+        run("${build}/program")
+    endif()
 
 elseif(STEP STREQUAL "missing")
     set(build "${SCRATCH}/missing_${WHAT}_${WAY}")
@@ -143,6 +158,12 @@ elseif(STEP STREQUAL "missing")
     elseif(WHAT STREQUAL "zlib")
         set(expected "Lockstep: zlib not found (Debian: zlib1g-dev)")
         list(APPEND options "-DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON")
+    elseif(WHAT STREQUAL "mpi")
+        set(expected "Lockstep: MPI not found (Debian: libopenmpi-dev, or libmpich-dev)")
+        list(APPEND options "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON" "-DLOCKSTEP_MPI=ON" -DLOCKSTEP_COMPONENTS=mpi)
+    elseif(WHAT STREQUAL "unneeded_mpi")
+        set(expected "")
+        list(APPEND options "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON")
     elseif(WHAT STREQUAL "component")
         set(expected "Lockstep: there is no component \"teleport\"")
         list(APPEND options "-DLOCKSTEP_COMPONENTS=teleport")
@@ -150,9 +171,9 @@ elseif(STEP STREQUAL "missing")
         set(expected "")
     endif()
     configure(output status "${CMAKE_CURRENT_LIST_DIR}/${WAY}" "${build}" ${options})
-    if(WHAT STREQUAL "nothing")
+    if(NOT expected)
         if(NOT status EQUAL 0)
-            fail("nothing is missing, and yet" "${output}")
+            fail("nothing that is needed is missing, and yet" "${output}")
         endif()
         return()
     endif()

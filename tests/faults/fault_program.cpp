@@ -1,6 +1,6 @@
 // A training in which one worker fails, as the fault matrix wants it:
-//     fault_program <threads|mpi> <throw|exit|vanish|kill|stop|sleep|non_finite|again> <worker> <init|step|reduction|evaluation>
-//     <file>
+//     fault_program <threads|mpi> <throw|exit|vanish|quit|abort|kill|stop|sleep|stuck|non_finite|again> <worker>
+//                   <init|step|reduction|evaluation> <file>
 // Writes the time of the fault to the file, in seconds as in /proc/uptime. Its main is what a user's would be.
 #include <lockstep/lockstep.hpp>
 #ifdef FAULTS_WITH_MPI
@@ -28,6 +28,9 @@ namespace {
 
 constexpr int workers = 3;
 constexpr int fatal_step = 5; // the second of the second epoch
+#ifdef FAULTS_WITH_MPI
+bool stuck = false; // MPI_Finalize shall not return
+#endif
 
 struct Plan {
     std::string kind;
@@ -62,6 +65,8 @@ private:
         if (plan_.kind == "throw" || plan_.kind == "again") { throw Error("injected fault"); }
         if (plan_.kind == "exit") { std::exit(0); }
         if (plan_.kind == "vanish") { std::_Exit(0); }
+        if (plan_.kind == "quit") { std::_Exit(3); }
+        if (plan_.kind == "abort") { std::abort(); }
         if (plan_.kind == "kill") { std::raise(SIGKILL); }
         if (plan_.kind == "stop") { std::raise(SIGSTOP); }
         if (plan_.kind == "sleep") { std::this_thread::sleep_for(std::chrono::seconds{40}); }
@@ -161,6 +166,14 @@ void run(Plan const& plan) {
 
 } // namespace
 
+#ifdef FAULTS_WITH_MPI
+/// In place of MPI's own, as its profiling interface allows.
+extern "C" int MPI_Finalize() {
+    while (stuck) { std::this_thread::sleep_for(std::chrono::seconds{1}); }
+    return PMPI_Finalize();
+}
+#endif
+
 int main(int argc, char** argv) {
 #ifdef FAULTS_WITH_MPI
     if (auto const ended = supervise()) {
@@ -173,8 +186,9 @@ int main(int argc, char** argv) {
     try {
 #ifdef FAULTS_WITH_MPI
         if (std::string_view{argv[1]} == "mpi") {
+            stuck = plan.kind == "stuck";
             run<MpiCommunicator>(plan);
-            return 0;
+            return stuck ? 7 : 0;
         }
 #endif
         run<ThreadCommunicator>(plan);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Lets each of the first and the last worker fail in each phase of a training, and looks at how the run ends:
-#     sh fault_test.sh <throw|exit|vanish|kill|stop|launcher|non_finite|again> <fault_program> [<mpirun>]
+#     sh fault_test.sh <throw|exit|vanish|quit|abort|kill|stop|stuck|launcher|non_finite|again> <fault_program> [<mpirun>]
 # Within the timeout and 5 s of the fault, with an exit code that is not 0, the cause told once and with its rank, and no process left.
-# vanish: std::_Exit(0), within a step; launcher: not a worker but mpirun is killed. With the path of an mpirun the workers are 3 MPI processes, without it 3 threads.
+# vanish: std::_Exit(0), quit: std::_Exit(3), abort: std::abort(), each within a step; stuck: MPI_Finalize never returns; launcher: not a worker but mpirun is killed. With the path of an mpirun the workers are 3 MPI processes, without it 3 threads.
 set -eu
 
 fault=$1
@@ -77,6 +77,12 @@ expect_nobody_else() {
         fail "another worker is named"
 }
 
+# Of Lockstep's own lines; Open MPI has lines of its own.
+expect_named_once() {
+    count=$(grep -v "^main got: " "$folder/output" | grep -cF "rank $worker of 3: ") || true
+    [ "$count" -eq 1 ] || fail "the worker is named $count times"
+}
+
 expect_nobody_left() {
     while left=$(processes_left) && [ -n "$left" ]; do
         at_most "$(now)" "$1" || fail "still there: $(echo "$left" | tr '\n' ' ')"
@@ -125,6 +131,19 @@ cause() {
                 *) echo "^error: rank $worker of 3: ended without finalising MPI" ;;
             esac
             ;;
+        quit)
+            # Open MPI's names are [[job,1],rank].
+            case $mpi in
+                openmpi) echo "Process name: \[\[[0-9]+,1\],$worker\]" ;;
+                *) echo "^error: rank $worker of 3: ended with exit code 3, by _Exit or the like" ;;
+            esac
+            ;;
+        abort)
+            case $mpi in
+                openmpi) echo "process rank $worker with PID .* exited on signal 6" ;;
+                *) echo "^error: rank $worker of 3: killed by signal 6" ;;
+            esac
+            ;;
         kill)
             # Open MPI's mpirun knows it, and says so.
             case $mpi in
@@ -146,16 +165,37 @@ cause() {
 }
 
 case $fault in
-    throw | exit | vanish | kill | stop)
-        phases="init step reduction evaluation"
-        [ "$fault" != vanish ] || phases=step
+    throw | exit | vanish | quit | abort | kill | stop)
+        case $fault in
+            vanish | quit | abort) phases=step ;;
+            *) phases="init step reduction evaluation" ;;
+        esac
         for phase in $phases; do
             for worker in 0 2; do
                 run
                 expect_failure "$(cause)"
                 expect_nobody_else
+                [ "$mpi" = openmpi ] || expect_named_once
             done
         done
+        ;;
+    stuck)
+        phase="MPI_Finalize"
+        worker=any
+        begin=$(now)
+        run
+        text="rank [0-2] of 3: MPI_Finalize did not return within 10 s, though all processes had come to it"
+        told=$(grep -cE "$text" "$folder/output") || true
+        if [ "$mpi" = mpich ]; then # supervised, each ends with the exit code of its own
+            [ "$status" -eq 7 ] || fail "main returned 7, and the exit code is $status"
+            [ "$told" -eq 3 ] || fail "expected one line of each worker, got $told"
+        else
+            [ "$status" -ne 0 ] || fail "the exit code is 0"
+            [ "$told" -ge 1 ] || fail "nobody says why"
+        fi
+        at_most "$end" "$begin + 20" || fail "the run took from $begin to $end"
+        expect_nobody_left "$end + 1"
+        echo "ended after $(echo "$end $begin" | awk '{ print $1 - $2 }') s, exit code $status, told by $told of 3"
         ;;
     launcher)
         phase=step
@@ -184,7 +224,7 @@ case $fault in
         expect_nobody_left "$end + 1"
         ;;
     *)
-        echo "fault_test.sh: \"$fault\" is none of throw, exit, vanish, kill, stop, launcher, non_finite, again" >&2
+        echo "fault_test.sh: \"$fault\" is none of throw, exit, vanish, quit, abort, kill, stop, stuck, launcher, non_finite, again" >&2
         exit 2
         ;;
 esac

@@ -6,6 +6,7 @@
 #include "lockstep/comm/mpi_environment.hpp"
 #include "lockstep/comm/mpi_group.hpp"
 #include "lockstep/comm/mpi_meeting.hpp"
+#include "lockstep/comm/mpi_options.hpp"
 #include "lockstep/comm/progress.hpp"
 #include "lockstep/comm/tree_sum.hpp"
 #include "lockstep/core/aligned_buffer.hpp"
@@ -16,29 +17,17 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <optional>
 #include <span>
 #include <thread>
 #include <type_traits>
+#include <vector>
 
 /// Workers that are MPI processes, on one host or many. Users include this header themselves and link to lockstep::mpi.
 namespace lockstep {
-
-/// Who adds in `all_reduce`.
-enum class MpiReduction {
-    fixed_order, ///< Lockstep, in the tree of comm/tree_sum.hpp: the same bits as with threads, and again in every run
-    native       ///< MPI_Allreduce, in an order of its own; `reduce_update` keeps the tree. When a worker is lost within it, no
-                 ///< exception can be thrown: the program ends after the timeout, as by an uncaught WorkerError
-};
-
-struct MpiOptions {
-    MPI_Comm communicator = MPI_COMM_WORLD; ///< its processes are the workers; it is duplicated, not used
-    MpiReduction reduction = MpiReduction::fixed_order;
-    std::size_t message_bytes = std::size_t{1} << 20U;   ///< large data travel in messages of at most so many bytes
-    std::size_t native_elements = std::size_t{1} << 30U; ///< one MPI_Allreduce takes at most so many elements
-};
 
 /// One worker of a group of MPI processes. Only `launch` makes it; use it on the thread it was given to.
 ///
@@ -109,7 +98,7 @@ public:
     static auto launch(Scaling const& scaling, Body&& body, MpiOptions const& options = {}) {
         detail::check_scaling(scaling);
         detail::MpiEnvironment::get();
-        check_options(scaling, options);
+        detail::check_options(scaling, options);
         detail::MpiGroup group{options.communicator, scaling.timeout_seconds};
         detail::ResultSlot<std::invoke_result_t<Body&, MpiCommunicator&>> result;
         std::exception_ptr error;
@@ -131,23 +120,6 @@ private:
         message_bytes_ = std::min(each, options.message_bytes) / alignment * alignment;
         received_ = AlignedBuffer<double>(others * message_bytes_ / sizeof(double));
         look_for_neighbours();
-    }
-
-    static void check_options(Scaling const& scaling, MpiOptions const& options) {
-        int processes = 0;
-        detail::check_mpi(MPI_Comm_size(options.communicator, &processes), "MPI_Comm_size");
-        if (int const workers = scaling.num_workers.value_or(processes); workers != processes) {
-            throw ArgumentError(detail::concat("num_workers is ", workers, ", but MPI has ", processes,
-                                               processes == 1 ? " process" : " processes", ": start the program with mpirun -n ",
-                                               workers));
-        }
-        constexpr std::size_t largest = std::size_t{1} << 30U; // MPI counts in int
-        if (options.message_bytes < alignment || options.message_bytes > largest || options.native_elements < 1 ||
-            options.native_elements > largest) {
-            throw ArgumentError(detail::concat("MpiOptions: expected message_bytes from ", alignment,
-                                               " and native_elements from 1, both to ", largest, ", got ", options.message_bytes,
-                                               " and ", options.native_elements));
-        }
     }
 
     /// Runs one collective operation. Where an exception ends it, nothing refers to the caller's memory afterwards.

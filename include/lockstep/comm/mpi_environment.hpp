@@ -2,6 +2,7 @@
 
 #include "lockstep/comm/communicator.hpp"
 #include "lockstep/comm/launch.hpp"
+#include "lockstep/comm/mpi_exit.hpp"
 #include "lockstep/core/error.hpp"
 
 // The C interface only: the C++ bindings were removed from MPI long ago, and would have to be linked.
@@ -51,6 +52,7 @@ public:
     /// Throws Error when MPI has been finalised, and on a thread that may not call it.
     static MpiEnvironment& get() {
         static MpiEnvironment environment;
+        [[maybe_unused]] static bool const noted = Farewell::note_exit_code(); // later, so that it comes before the destructor
         environment.check_usable();
         return environment;
     }
@@ -82,7 +84,30 @@ private:
 
     ~MpiEnvironment() {
         WorkerScope::check_exit(); // MPI_Finalize would wait for the others
-        if (owns_ && !flag(MPI_Finalized)) { MPI_Finalize(); }
+        if (!owns_ || flag(MPI_Finalized)) { return; }
+        if (broken_) {
+            MPI_Finalize(); // ends the job
+            return;
+        }
+        // A process may work on alone for long after its last launch: others wait for it here. MPI_Finalize is left with nothing
+        // to wait for, and yet MPICH 4.0 sometimes does not return from it on several hosts (pmodels/mpich#6596).
+        wait_for_all();
+        int rank = 0;
+        int size = 1;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &size);
+        MpiFinalizeGuard const guard{rank, size};
+        MPI_Finalize();
+    }
+
+    /// Returns when all processes have come to their end, as MPI_Finalize would.
+    static void wait_for_all() {
+        MPI_Request request = MPI_REQUEST_NULL;
+        int done = MPI_Ibarrier(MPI_COMM_WORLD, &request) == MPI_SUCCESS ? 0 : 1;
+        auto const spinning = deadline_after(0.1);
+        while (done == 0 && MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
+            std::this_thread::sleep_for(std::chrono::microseconds{SteadyClock::now() < spinning ? 0 : 1000});
+        }
     }
 
     template <class Query>

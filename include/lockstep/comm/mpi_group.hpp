@@ -3,6 +3,7 @@
 #include "lockstep/comm/call.hpp"
 #include "lockstep/comm/launch.hpp"
 #include "lockstep/comm/mpi_environment.hpp"
+#include "lockstep/comm/mpi_messages.hpp"
 #include "lockstep/comm/mpi_notices.hpp"
 #include "lockstep/comm/mpi_watchdog.hpp"
 #include "lockstep/comm/progress.hpp"
@@ -40,11 +41,8 @@ struct MpiPost {
 class MpiGroup {
 public:
     MpiGroup(MPI_Comm parent, double timeout_seconds)
-        : comm_{parent, timeout_seconds}, timeout_seconds_{timeout_seconds}, notices_{comm_.get(), rank(), size()} {
-        auto const most = 8 * static_cast<std::size_t>(size());
-        sends_.reserve(most);
-        receives_.reserve(most);
-    }
+        : comm_{parent, timeout_seconds}, timeout_seconds_{timeout_seconds}, notices_{comm_.get(), rank(), size()},
+          messages_{comm_.get(), 8 * static_cast<std::size_t>(size())} {}
     MpiGroup(MpiGroup const&) = delete;
     MpiGroup& operator=(MpiGroup const&) = delete;
 
@@ -69,14 +67,8 @@ public:
     /// This worker has gone through with the operation.
     void end() noexcept { finished_ = meetings_; }
 
-    void send(void const* data, std::size_t bytes, int to, Tag tag) {
-        auto& request = sends_.emplace_back(MPI_REQUEST_NULL);
-        check_mpi(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_.get(), &request), "MPI_Isend");
-    }
-    void receive(void* data, std::size_t bytes, int from, Tag tag) {
-        auto& request = receives_.emplace_back(MPI_REQUEST_NULL);
-        check_mpi(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, comm_.get(), &request), "MPI_Irecv");
-    }
+    void send(void const* data, std::size_t bytes, int to, Tag tag) { messages_.send(data, bytes, to, tag); }
+    void receive(void* data, std::size_t bytes, int from, Tag tag) { messages_.receive(data, bytes, from, tag); }
     /// MPI's own reduction, of at most INT_MAX elements, after a meeting. It blocks: measured, MPI_Iallreduce may take twice the
     /// time of MPI_Allreduce.
     void reduce_natively(void* data, std::size_t count, MPI_Datatype type) {
@@ -89,31 +81,27 @@ public:
     /// Waits until all that was begun is complete. The one place where a worker waits for others within its work.
     void wait() {
         auto const start = SteadyClock::now();
-        for (unsigned turn = 1; !requests_complete(); ++turn) {
+        for (unsigned turn = 1; !messages_.complete(); ++turn) {
             if (turn % 32 == 0 || yields) { look_around(start); }
         }
-        sends_.clear();
-        receives_.clear();
+        messages_.clear();
     }
 
     /// Leaves the operation because of an error of this worker, or of another one (no error). The first call counts.
     void abandon(Leaving how, std::string const& error = {}) {
         if (notices_.sent()) { return; }
         announce(how, error);
-        for (auto& request : receives_) {
-            if (request != MPI_REQUEST_NULL) { check_mpi(MPI_Cancel(&request), "MPI_Cancel"); }
-        }
+        messages_.cancel_receives();
         if (broken_) { return; }
         auto const deadline = deadline_after(timeout_seconds_);
-        while (!requests_complete()) {
+        while (!messages_.complete()) {
             settle();
             if (SteadyClock::now() > deadline) {
                 broken_ = true;
                 return;
             }
         }
-        sends_.clear();
-        receives_.clear();
+        messages_.clear();
     }
 
     /// The end of the launch: waits for all, then throws the first error of any worker as a WorkerError.
@@ -130,15 +118,6 @@ public:
 private:
     using Time = SteadyClock::time_point;
     static constexpr double grace_seconds = 1.5; // for those who also wait, to say so
-
-    [[nodiscard]] bool requests_complete() {
-        auto const complete = [](std::vector<MPI_Request>& requests) {
-            int done = 0;
-            check_mpi(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-            return done != 0;
-        };
-        return complete(receives_) && complete(sends_);
-    }
 
     /// Between two looks at the requests: throws when there is nothing to wait for any more.
     void look_around(Time start) {
@@ -172,7 +151,7 @@ private:
 
     void announce(Leaving how, std::string const& error) {
         Notice notice{.how = how, .finished = finished_, .progress = progress};
-        notice.settled = sends_.empty() && receives_.empty() ? 1 : 0;
+        notice.settled = messages_.none() ? 1 : 0;
         notice.set_text(error);
         notices_.send(notice);
     }
@@ -207,22 +186,8 @@ private:
     /// Takes in what others are still sending.
     void settle() {
         notices_.poll();
-        for (int const tag : {tag_post, tag_data}) { discard(tag); }
+        messages_.discard();
         std::this_thread::yield();
-    }
-
-    void discard(int tag) {
-        int found = 1;
-        while (found != 0) {
-            MPI_Message message = MPI_MESSAGE_NULL;
-            MPI_Status status;
-            check_mpi(MPI_Improbe(MPI_ANY_SOURCE, tag, comm_.get(), &found, &message, &status), "MPI_Improbe");
-            if (found == 0) { return; }
-            int bytes = 0;
-            check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-            scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(bytes)));
-            check_mpi(MPI_Mrecv(scratch_.data(), bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
-        }
     }
 
     /// Waits until nothing is under way in the whole group. False when that takes too long, or cannot be.
@@ -232,7 +197,7 @@ private:
         bool told = notices_.own().settled != 0;
         for (;;) {
             settle();
-            if (requests_complete()) {
+            if (messages_.complete()) {
                 if (!told) {
                     Notice last = notices_.own();
                     last.settled = 1;
@@ -302,13 +267,11 @@ private:
     MpiDuplicate comm_;
     double timeout_seconds_;
     Notices notices_;
-    std::vector<MPI_Request> sends_;
-    std::vector<MPI_Request> receives_;
+    MpiMessages messages_;
     Call call_{};                // that this worker is in
     std::uint64_t meetings_ = 0; // that it has come to
     std::uint64_t finished_ = 0; // of these
     Progress seen_{};            // at the last meeting of all
-    std::vector<std::byte> scratch_;
     bool broken_ = false;
     int timeout_rank_ = -1;
     std::string timeout_text_;

@@ -2,6 +2,7 @@
 
 #include "lockstep/comm/call.hpp"
 #include "lockstep/comm/mpi_environment.hpp"
+#include "lockstep/comm/mpi_messages.hpp"
 #include "lockstep/comm/progress.hpp"
 
 #include <algorithm>
@@ -13,9 +14,6 @@
 #include <vector>
 
 namespace lockstep::detail {
-
-/// Message tags of a group's communicator.
-enum Tag : int { tag_post = 1, tag_data = 2, tag_notice = 3 };
 
 /// How a worker leaves its group.
 enum class Leaving : std::uint32_t {

@@ -2,15 +2,18 @@
 
 #include "lockstep/comm/launch.hpp"
 #include "lockstep/comm/mpi_environment.hpp"
+#include "lockstep/comm/mpi_exit.hpp"
 
-#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,28 +31,36 @@ struct Ended {
 
 namespace detail {
 
-/// What the program tells its supervisor, in memory that both see: it has left main, or called std::exit, and owes MPI nothing.
-class Farewell {
-public:
-    /// Makes the calling process the one that says it. The supervisor, a copy of it, only looks.
-    static void say_at_exit(std::atomic<bool>& said) {
-        place() = &said;
-        std::atexit(say); // first in main: so it comes last, when MPI has been finalised
-    }
-
-private:
-    static std::atomic<bool>*& place() noexcept {
-        static std::atomic<bool>* said = nullptr;
-        return said;
-    }
-    static void say() noexcept {
+/// In the program: from now on it tells its supervisor how it ends.
+inline void say_farewell(Farewell& farewell) {
+    Farewell::own() = &farewell;
+    std::atexit([] { // first in main: so it comes last, when MPI has been finalised
         int initialized = 0;
         int finalized = 0;
         MPI_Initialized(&initialized);
         MPI_Finalized(&finalized);
-        if (initialized == 0 || finalized != 0) { place()->store(true); }
-    }
-};
+        Farewell::own()->exits = true;
+        Farewell::own()->owes_nothing = initialized == 0 || finalized != 0;
+    });
+    static std::terminate_handler const next = std::get_terminate();
+    std::set_terminate([] {
+        try {
+            if (auto const error = std::current_exception()) { std::rethrow_exception(error); }
+        } catch (WorkerError const&) { Farewell::own()->told = true; } catch (...) {
+        }
+        next();
+    });
+}
+
+/// In the supervisor of a program that could not finalise MPI: tells MPICH's launcher in its place, by the protocol of PMI 1. It
+/// would kill the others, which are in the same plight and have exit codes of their own.
+inline void leave_launcher() {
+    constexpr std::string_view finalize = "cmd=finalize\n";
+    char const* const connection = std::getenv("PMI_FD");
+    if (connection == nullptr || ::write(std::atoi(connection), finalize.data(), finalize.size()) < 0) { return; }
+    pollfd answer{std::atoi(connection), POLLIN, 0};
+    ::poll(&answer, 1, 1000); // or else the connection is closed before it is understood
+}
 
 /// In the supervisor: passes signals on until the program has ended, and returns its status and the signals.
 struct Watch {
@@ -70,15 +81,22 @@ struct Watch {
         }
     }
 
-    [[nodiscard]] Ended describe(int rank, int size, bool farewell) const {
+    [[nodiscard]] Ended describe(int rank, int size, Farewell const& farewell) const {
         auto const error = [&](std::string const& text) { return std::string{WorkerError(rank, size, text).what()}; };
         if (WIFSIGNALED(status)) {
+            if (farewell.stuck) {
+                leave_launcher();
+                return {error(stuck_text(MpiFinalizeGuard::limit_seconds)), farewell.exit_code};
+            }
             int const signal = WTERMSIG(status);
-            bool const wanted = sigismember(&passed_on, signal) == 1;
-            return {wanted ? "" : error(concat("killed by signal ", signal, " (", strsignal(signal), ")")), 128 + signal};
+            bool const known = sigismember(&passed_on, signal) == 1 || (signal == SIGABRT && farewell.told);
+            return {known ? "" : error(concat("killed by signal ", signal, " (", strsignal(signal), ")")), 128 + signal};
         }
         int const code = WEXITSTATUS(status);
-        if (code == 0 && !farewell) { return {error("ended without finalising MPI"), 1}; }
+        if (code == 0 && !farewell.owes_nothing) { return {error("ended without finalising MPI"), 1}; }
+        if (code != 0 && !farewell.exits) {
+            return {error(concat("ended with exit code ", code, ", by _Exit or the like")), code};
+        }
         return {"", code};
     }
 };
@@ -102,10 +120,9 @@ struct Watch {
     char const* const size = std::getenv("PMI_SIZE");
     bool const mpich = rank != nullptr && size != nullptr && std::getenv("PMI_FD") != nullptr;
     if (!mpich || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) { return std::nullopt; }
-    using Flag = std::atomic<bool>;
-    void* const shared = ::mmap(nullptr, sizeof(Flag), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const shared = ::mmap(nullptr, sizeof(detail::Farewell), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) { return std::nullopt; }
-    auto& farewell = *new (shared) Flag{false};
+    auto& farewell = *new (shared) detail::Farewell;
 
     sigset_t all;
     sigset_t before;
@@ -114,13 +131,13 @@ struct Watch {
     std::signal(SIGCHLD, SIG_DFL);           // ignored, it would take the status with it
     pid_t const supervisor = ::getpid();
     pid_t const program = ::fork();
-    if (program > 0) { return detail::Watch{program, all}.describe(std::atoi(rank), std::atoi(size), farewell.load()); }
+    if (program > 0) { return detail::Watch{program, all}.describe(std::atoi(rank), std::atoi(size), farewell); }
     if (program == 0) {
 #ifdef __linux__
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
         if (::getppid() != supervisor) { std::raise(SIGKILL); } // it was gone before
-        detail::Farewell::say_at_exit(farewell);
+        detail::say_farewell(farewell);
     }
     sigprocmask(SIG_SETMASK, &before, nullptr);
     return std::nullopt;

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <string>
 
-#include <unistd.h>
+#include <sys/ioctl.h>
 
 namespace lockstep {
 
@@ -19,13 +19,12 @@ struct ConsoleReporterOptions {
     std::size_t log_every = 0; ///< also print "loss: … [current/size]" every so many batches, beginning with the first; 0: never
 };
 
-/// Prints a training. On a terminal: one line that moves while an epoch runs (bar, samples/s, time left in the epoch, running
-/// loss), then its summary line. Elsewhere: the summary lines alone.
+/// Prints a training. On a terminal with a window: one line that moves while an epoch runs (bar, samples/s, time left in the
+/// epoch, running loss), then its summary line. Elsewhere: the summary lines alone.
 class ConsoleReporter : public ReporterBase {
 public:
     ConsoleReporter() : ConsoleReporter(ConsoleReporterOptions{}) {}
-    explicit ConsoleReporter(ConsoleReporterOptions options)
-        : options_{options}, terminal_{::isatty(::fileno(options.stream)) == 1} {}
+    explicit ConsoleReporter(ConsoleReporterOptions options) : options_{options}, terminal_{has_window(options.stream)} {}
 
     ConsoleReporter(ConsoleReporter const&) = default;
     ConsoleReporter& operator=(ConsoleReporter const&) = default;
@@ -73,6 +72,12 @@ public:
 
 private:
     using Clock = std::chrono::steady_clock;
+
+    /// A terminal of no columns is nobody's: Open MPI's launcher gives its processes one, and what they write may go to a file.
+    [[nodiscard]] static bool has_window(std::FILE* stream) {
+        winsize window{};
+        return ::ioctl(::fileno(stream), TIOCGWINSZ, &window) == 0 && window.ws_col > 0; // fails on what is no terminal
+    }
 
     void begin_epoch() { epoch_start_ = Clock::now(); }
 

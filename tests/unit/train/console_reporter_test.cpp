@@ -16,6 +16,7 @@
 
 #include <fcntl.h>
 #include <pty.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -44,10 +45,12 @@ private:
 /// A stream that is one.
 class Terminal {
 public:
-    Terminal() {
+    explicit Terminal(unsigned short columns = 80) {
         int controller = -1;
         int terminal = -1;
-        if (::openpty(&controller, &terminal, nullptr, nullptr, nullptr) == 0) {
+        winsize window{};
+        window.ws_col = columns;
+        if (::openpty(&controller, &terminal, nullptr, nullptr, &window) == 0) {
             termios settings{};
             ::tcgetattr(terminal, &settings);
             ::cfmakeraw(&settings); // no \r before \n
@@ -193,6 +196,21 @@ TEST(ConsoleReporter, OnATerminalALineMoves) {
     ASSERT_EQ(last.size(), 3U);
     EXPECT_NE(last[1].find("[==========] 100 %"), std::string::npos) << last[1];
     EXPECT_EQ(last[2], "epoch  3/50  train loss 0.5123  validation loss 0.6000  accuracy 81.25 %  12346 samples/s  4.57 s\n");
+}
+
+// As the processes of an MPI job have it, whose output may go to a file.
+TEST(ConsoleReporter, OnATerminalWithoutColumnsNothingMoves) {
+    Terminal const out{0};
+    if (!out.works()) { GTEST_SKIP() << "no pseudo-terminal here"; }
+    ASSERT_EQ(::isatty(::fileno(out.stream())), 1);
+    ConsoleReporter reporter{{.stream = out.stream(), .log_every = 100}};
+    reporter.on_start(run_info());
+    static_cast<void>(out.text());
+    reporter.on_step({.epoch = 3, .step = 1, .samples = 64, .loss = 2.5, .running_loss = 2.5});
+    reporter.on_step({.epoch = 3, .step = 938, .samples = 60'000, .loss = 0.7, .running_loss = 0.5});
+    reporter.on_epoch(epoch_metrics(3));
+    EXPECT_EQ(out.text(), "loss: 2.500000  [    0/60000]\n"
+                          "epoch  3/50  train loss 0.5123  validation loss 0.6000  accuracy 81.25 %  12346 samples/s  4.57 s\n");
 }
 
 TEST(ConsoleReporter, OnATerminalLoggedLinesReplaceTheMovingOne) {
