@@ -72,8 +72,9 @@ public:
 
 private:
     void watch() noexcept {
-        // The first process that fails makes MPI end the others: one after the other, so that not all tell the user.
-        double const turn_seconds = 0.3 * std::min(rank_, 10);
+        // The first process that fails makes MPI end the others: one after the other, so that not all tell the user. Supervised
+        // ones end together, each with its own exit code.
+        double const turn_seconds = Farewell::own() == nullptr ? 0.3 * std::min(rank_, 10) : 0;
         double waited_seconds = 0;
         std::unique_lock lock{mutex_};
         while (waited_seconds < limit_seconds + turn_seconds) {

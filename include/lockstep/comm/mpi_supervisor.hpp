@@ -4,7 +4,10 @@
 #include "lockstep/comm/mpi_environment.hpp"
 #include "lockstep/comm/mpi_exit.hpp"
 
+#include <array>
+#include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -12,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <poll.h>
 #include <sys/mman.h>
@@ -55,11 +59,23 @@ inline void say_farewell(Farewell& farewell) {
 /// In the supervisor of a program that could not finalise MPI: tells MPICH's launcher in its place, by the protocol of PMI 1. It
 /// would kill the others, which are in the same plight and have exit codes of their own.
 inline void leave_launcher() {
+    char const* const variable = std::getenv("PMI_FD");
+    if (variable == nullptr) { return; }
+    int const connection = std::atoi(variable);
+    // A launcher that answers somebody who has left ends the job: first all programs end, which by now have all seen their limit.
+    std::this_thread::sleep_for(std::chrono::seconds{2});
     constexpr std::string_view finalize = "cmd=finalize\n";
-    char const* const connection = std::getenv("PMI_FD");
-    if (connection == nullptr || ::write(std::atoi(connection), finalize.data(), finalize.size()) < 0) { return; }
-    pollfd answer{std::atoi(connection), POLLIN, 0};
-    ::poll(&answer, 1, 1000); // or else the connection is closed before it is understood
+    if (::write(connection, finalize.data(), finalize.size()) < 0) { return; }
+    auto const deadline = deadline_after(1);
+    std::array<char, 256> part{};
+    std::string answers; // to what the program has asked before, too
+    pollfd arrived{connection, POLLIN, 0};
+    while (answers.find("finalize_ack") == std::string::npos && SteadyClock::now() < deadline) {
+        if (::poll(&arrived, 1, 100) <= 0) { continue; }
+        auto const length = ::read(connection, part.data(), part.size());
+        if (length <= 0) { return; }
+        answers.append(part.data(), static_cast<std::size_t>(length));
+    }
 }
 
 /// In the supervisor: passes signals on until the program has ended, and returns its status and the signals.
