@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -98,7 +99,8 @@ private:
 } // namespace detail
 
 /// Mean loss and accuracy over the samples that an epoch of `data` visits, each counted once, in evaluation mode (the model's
-/// mode is put back afterwards). Sums over workers are divided once by the number of samples. Collective.
+/// mode is put back afterwards). Sums over workers are divided once by the number of samples. Collective. Throws ArgumentError
+/// when the workers' parts are not those of one set of samples: their datasets or loaders differ.
 template <class ModelType, class LossType, class Data, class Comm>
 [[nodiscard]] Evaluation evaluate(ModelType& model, LossType const& loss, DataLoader<Data>& data, Comm& comm) {
     detail::check_dataset<Data, typename ModelType::Network, LossType>();
@@ -108,10 +110,12 @@ template <class ModelType, class LossType, class Data, class Comm>
     auto const next_epoch = data.next_epoch();
     double loss_sum = 0;
     double correct = 0; // whole numbers, exact in double up to 2^53
+    double visited = 0;
     for (auto const& batch : data) {
         model.forward(batch);
         auto const outputs = model.outputs();
         loss_sum += loss.value(outputs, batch.targets);
+        visited += static_cast<double>(batch.rows());
         if constexpr (LossType::kind == TargetKind::labels) {
             for (std::size_t r = 0; r < outputs.rows(); ++r) {
                 auto const row = outputs[r];
@@ -121,9 +125,14 @@ template <class ModelType, class LossType, class Data, class Comm>
         }
     }
     data.start_epoch(next_epoch); // evaluating on a loader that also trains leaves its epochs as they are
-    std::array<double, 2> sums{loss_sum, correct};
+    std::array<double, 3> sums{loss_sum, correct, visited};
     comm.all_reduce(std::span<double>{sums});
     auto const samples = static_cast<double>(data.samples());
+    if (sums[2] != samples) {
+        throw ArgumentError(detail::concat("evaluate: this worker's DataLoader visits ", data.samples(),
+                                           " samples over all workers, but together they have visited ",
+                                           static_cast<std::uint64_t>(sums[2]), ": the workers' datasets or loaders differ"));
+    }
     Evaluation result{.loss = sums[0] / samples, .samples = data.samples()};
     if constexpr (LossType::kind == TargetKind::labels) { result.accuracy = sums[1] / samples; }
     return result;

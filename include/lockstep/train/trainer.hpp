@@ -81,18 +81,21 @@ public:
     }
 
     /// Trains for some epochs over `train` and evaluates on `test` after each. Throws NonFiniteLoss; ArgumentError for fewer than
-    /// 1 epoch; Error if the replicas have come to differ.
+    /// 1 epoch, and when the workers' options or loaders differ; Error if the replicas have come to differ.
     template <class TrainData, class TestData>
     Result fit(DataLoader<TrainData>& train, DataLoader<TestData>& test, FitOptions const& options = {}) {
         detail::check_dataset<TestData, Net, LossType>();
+        detail::check_workers("fit", test, comm_);
+        auto agreed = settings(train, options);
+        add_settings(agreed, "test ", test, test.options().shuffle);
         model_.reserve(test.max_rows());
-        return fit_epochs(train, options, [&] { return std::optional{evaluate(model_, loss_, test, comm_)}; });
+        return fit_epochs(train, options, agreed, [&] { return std::optional{evaluate(model_, loss_, test, comm_)}; });
     }
 
     /// The same without test data: no validation loss, no accuracy.
     template <class TrainData>
     Result fit(DataLoader<TrainData>& train, FitOptions const& options = {}) {
-        return fit_epochs(train, options, [] { return std::optional<Evaluation>{}; });
+        return fit_epochs(train, options, settings(train, options), [] { return std::optional<Evaluation>{}; });
     }
 
     /// One training step on a batch; returns its loss, the mean over the global batch. Throws NonFiniteLoss, or with
@@ -115,10 +118,10 @@ private:
     }
 
     template <class Data, class Validate>
-    Result fit_epochs(DataLoader<Data>& train, FitOptions const& options, Validate validate) {
+    Result fit_epochs(DataLoader<Data>& train, FitOptions const& options, Settings const& agreed, Validate validate) {
         detail::check_dataset<Data, Net, LossType>();
         detail::check_workers("fit", train, comm_);
-        require_agreement(comm_, settings(train, options));
+        require_agreement(comm_, agreed);
         if (options.epochs < 1) { throw ArgumentError(detail::concat("fit: epochs must be at least 1, got ", options.epochs)); }
         model_.reserve(train.max_rows());
         report([&](auto& reporter) { reporter.on_start(run_info(train, options)); });
@@ -185,16 +188,24 @@ private:
 
     template <class Data>
     [[nodiscard]] static Settings settings(DataLoader<Data> const& train, FitOptions const& options) {
-        auto const& loader = train.options();
-        auto const flag = [](bool value) { return value ? "true" : "false"; };
-        return {{"epochs", detail::concat(options.epochs)},
-                {"samples", detail::concat(train.dataset().size())},
-                {"batch_size", detail::concat(loader.batch_size)},
-                {"drop_last", flag(loader.drop_last)},
-                {"shuffle", flag(loader.shuffle)},
-                {"loader seed", detail::concat(loader.seed)},
-                {"next epoch", detail::concat(train.next_epoch())},
-                {"non_finite", options.non_finite == NonFinite::stop ? "stop" : "skip"}};
+        Settings all{{"epochs", detail::concat(options.epochs)}};
+        add_settings(all, "", train, true);
+        all.emplace_back("non_finite", options.non_finite == NonFinite::stop ? "stop" : "skip");
+        return all;
+    }
+
+    /// `ordered`: the order of the samples, or the count of steps, matters.
+    template <class Data>
+    static void add_settings(Settings& all, std::string const& prefix, DataLoader<Data> const& data, bool ordered) {
+        auto const& loader = data.options();
+        auto const add = [&](char const* name, std::string const& value) { all.emplace_back(prefix + name, value); };
+        add("samples", detail::concat(data.dataset().size()));
+        add("batch_size", detail::concat(loader.batch_size));
+        add("drop_last", loader.drop_last ? "true" : "false");
+        add("shuffle", loader.shuffle ? "true" : "false");
+        if (!ordered) { return; }
+        add("loader seed", detail::concat(loader.seed));
+        add("next epoch", detail::concat(data.next_epoch()));
     }
 
     /// Every worker's hash on every worker. Throws Error when two differ: replicas that have come apart make every result

@@ -107,6 +107,49 @@ TEST(Agreement, OfTheLoadersSettings) {
                         [](auto& comm, bool different) { train(comm, {}, {}, 100, different ? 2 : 1); });
 }
 
+/// A training whose test loader has `options` on all workers but the last, which has `last` and another number of samples.
+void expect_test_disagreement(std::string const& text, std::size_t samples_of_last, DataLoaderOptions const& options,
+                              DataLoaderOptions const& last) {
+    expect_disagreement(text, [&](auto& comm, bool different) {
+        DataLoader train{training::train_data(), comm, {}};
+        DataLoader test{synthetic_classification<12, 5>(different ? samples_of_last : 57, seed(3)), comm,
+                        different ? last : options};
+        Trainer trainer{Model<training::Net>{seed(1)}, CrossEntropyLoss{}, SGD{}, comm};
+        trainer.fit(train, test);
+    });
+}
+
+TEST(Agreement, OfTheTestLoadersSettings) {
+    DataLoaderOptions const plain{.batch_size = 10, .shuffle = false};
+    DataLoaderOptions const shuffled{.batch_size = 10, .seed = 7};
+    expect_test_disagreement("test samples is 100 on rank 2, but 57 on rank 0", 100, plain, plain);
+    expect_test_disagreement("test batch_size is 11 on rank 2, but 10 on rank 0", 57, plain,
+                             {.batch_size = 11, .shuffle = false});
+    expect_test_disagreement("test drop_last is true on rank 2, but false on rank 0", 57, plain,
+                             {.batch_size = 10, .shuffle = false, .drop_last = true});
+    expect_test_disagreement("test shuffle is true on rank 2, but false on rank 0", 57, plain, shuffled);
+    expect_test_disagreement("test loader seed is 8 on rank 2, but 7 on rank 0", 57, shuffled, {.batch_size = 10, .seed = 8});
+}
+
+TEST(Agreement, EitherAllWorkersTestOrNone) {
+    expect_disagreement("test samples is not set on rank 2, but 57 on rank 0", [](auto& comm, bool different) {
+        DataLoader train{training::train_data(), comm, {}};
+        DataLoader test{training::test_data(), comm, {}};
+        Trainer trainer{Model<training::Net>{seed(1)}, CrossEntropyLoss{}, SGD{}, comm};
+        different ? trainer.fit(train) : trainer.fit(train, test);
+    });
+}
+
+TEST(Agreement, TheOrderOfATestSetThatIsNotShuffledIsFree) {
+    launch<ThreadCommunicator>({.num_workers = 2}, [](auto& comm) {
+        DataLoader train{training::train_data(), comm, {}};
+        DataLoader test{training::test_data(), comm, {.shuffle = false, .seed = static_cast<std::uint64_t>(comm.rank())}};
+        if (comm.rank() == 1) { static_cast<void>(test.begin()); } // has looked at its samples
+        Trainer trainer{Model<training::Net>{seed(1)}, CrossEntropyLoss{}, SGD{}, comm};
+        EXPECT_NO_THROW(trainer.fit(train, test));
+    });
+}
+
 TEST(Agreement, ALoaderOfAnotherGroupIsRefused) {
     SerialCommunicator alone;
     launch<ThreadCommunicator>({.num_workers = 2}, [&](auto& comm) {
@@ -116,6 +159,11 @@ TEST(Agreement, ALoaderOfAnotherGroupIsRefused) {
                                                 " of 2), got one for rank 0 of 1");
         try {
             trainer.fit(foreign);
+            ADD_FAILURE() << "no error";
+        } catch (ArgumentError const& error) { EXPECT_EQ(error.what(), "fit: " + part); }
+        DataLoader own{training::test_data(), comm, {}};
+        try {
+            trainer.fit(own, foreign);
             ADD_FAILURE() << "no error";
         } catch (ArgumentError const& error) { EXPECT_EQ(error.what(), "fit: " + part); }
         try {

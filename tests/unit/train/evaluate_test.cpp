@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,29 @@ TEST(Evaluate, AccuracyIsTheShareOfTheDiagonal) {
             });
         }
     }
+}
+
+TEST(Evaluate, RefusesPartsOfDifferentSets) {
+    auto const all = confusion({0, 1, 2, 0}, {0, 1, 2, 0});
+    auto const half = confusion({0, 1}, {0, 1});
+    std::array<std::string, 2> errors;
+    EXPECT_THROW(launch<ThreadCommunicator>({.num_workers = 2},
+                                            [&](auto& comm) {
+                                                auto model = copying_model();
+                                                DataLoader test{comm.rank() == 0 ? half : all, comm};
+                                                try {
+                                                    static_cast<void>(evaluate(model, CrossEntropyLoss{}, test, comm));
+                                                } catch (ArgumentError const& error) {
+                                                    errors[static_cast<std::size_t>(comm.rank())] = error.what();
+                                                    throw;
+                                                }
+                                            }),
+                 WorkerError);
+    std::string const begin = "evaluate: this worker's DataLoader visits ";
+    std::string const end =
+        " samples over all workers, but together they have visited 3: the workers' datasets or loaders differ";
+    EXPECT_EQ(errors[0], begin + "2" + end);
+    EXPECT_EQ(errors[1], begin + "4" + end);
 }
 
 TEST(Evaluate, TheFirstOfEqualScoresWins) {
