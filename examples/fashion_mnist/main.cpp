@@ -11,6 +11,7 @@
 #endif
 
 #include <algorithm>
+#include <chrono>
 #include <cinttypes>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace lockstep;
@@ -130,6 +132,19 @@ int fail(std::string text, int exit_code) {
     return exit_code;
 }
 
+/// What rank 0 says when all have the same to say.
+int fail_once(Process const& process, std::string const& text, int exit_code) {
+    return process.speaks() ? fail(text, exit_code) : exit_code;
+}
+
+/// A launcher can give each process a command line of its own. Where rank 0's is wrong too, rank 0 says so and ends, and the
+/// launcher ends the others before they speak (within two seconds, where measured).
+int fail_by_usage(Process const& process, std::string const& text) {
+    if (process.speaks()) { return fail(text, 2); }
+    std::this_thread::sleep_for(std::chrono::seconds{4});
+    return fail("rank " + std::to_string(process.started->rank) + ": " + text, 2);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -137,9 +152,6 @@ int main(int argc, char** argv) {
     if (auto const ended = supervise()) { return ended->error.empty() ? ended->exit_code : fail(ended->error, ended->exit_code); }
 #endif
     Process const process{started_by_launcher([](char const* name) -> char const* { return std::getenv(name); })};
-    auto const fail_once = [&](std::string const& text, int exit_code) {
-        return process.speaks() ? fail(text, exit_code) : exit_code;
-    };
     try {
         auto const options = parse_options(argc, argv);
         if (!options.help.empty()) {
@@ -151,11 +163,11 @@ int main(int argc, char** argv) {
         if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) { throw Error("cannot write to the standard output"); }
         return 0;
     } catch (UsageError const& error) {
-        return fail_once(error.what() + std::string{" (--help lists the flags)"}, 2);
+        return fail_by_usage(process, error.what() + std::string{" (--help lists the flags)"});
     } catch (PreflightError const& error) {
         if (process.speaks()) { std::printf("%s\n", error.what()); }
         return 1;
     } catch (WorkerError const& error) {
         return error.to_report ? fail(error.what(), 1) : 1; // it is some worker's error, and not always rank 0's to print
-    } catch (std::exception const& error) { return fail_once(error.what(), 1); }
+    } catch (std::exception const& error) { return fail_once(process, error.what(), 1); }
 }

@@ -9,7 +9,8 @@
 
 /// The workers of --backend mpi: who starts them.
 
-/// What this process is. All but one of the processes that a launcher started keep quiet: what they would say, rank 0 says.
+/// What this process is. All but one of the processes that a launcher started keep quiet: what they would say, rank 0 says. What
+/// may be wrong with one of them alone, that one says.
 struct Process {
     std::optional<Started> started{}; ///< by a launcher
 

@@ -53,8 +53,8 @@ protected:
 
     Outcome run(Arguments const& more) { return run_program(FASHION_MNIST_PROGRAM, job(more)); }
 
-    /// As `run`, but started by mpirun, in the way that --preflight tells.
-    Outcome run_under_mpirun(std::string const& workers, Arguments const& more) {
+    /// As `run`, but started by mpirun, in the way that --preflight tells. `others`: see below
+    Outcome run_under_mpirun(std::string const& workers, Arguments const& more, Arguments const& others = {}) {
         auto const told = run_program(FASHION_MNIST_PROGRAM, {"--preflight", "-n", "9"}).out;
         std::string const begin = "starting: ";
         std::istringstream words{told.substr(std::min(told.size(), told.find(begin)) + begin.size())};
@@ -63,6 +63,10 @@ protected:
         auto const rest = job(more);
         arguments.insert(arguments.end(), {"-n", workers, FASHION_MNIST_PROGRAM});
         arguments.insert(arguments.end(), rest.begin(), rest.end());
+        if (!others.empty()) { // one process more, with arguments of its own
+            arguments.insert(arguments.end(), {":", "-n", "1", FASHION_MNIST_PROGRAM});
+            arguments.insert(arguments.end(), others.begin(), others.end());
+        }
         return run_program("env", arguments);
     }
 
@@ -134,6 +138,11 @@ TEST_F(FashionMnistMpi, SaysOnceWhatIsWrong) {
     expect_one_error(run({"--backend", "mpi", "-n", "3", "--data", folder_ / "none"}), 1, {"rank ", " of 3: ", "none"});
     expect_one_error(run({"--backend", "mpi", "--json", folder_ / "none/run.json"}), 1, {"none/run.json"});
     EXPECT_EQ(count(run_under_mpirun("3", {"--help"}).out, "--preflight"), 1);
+}
+
+TEST_F(FashionMnistMpi, ARankWithACommandLineOfItsOwnSaysWhatIsWrongWithIt) {
+    expect_one_error(run_under_mpirun("2", {"--backend", "mpi"}, {"--backend", "mpi", "--bogus"}), 2,
+                     {"error: rank 2: unexpected: --bogus"});
 }
 
 TEST_F(FashionMnistMpi, PreflightSaysOk) {
