@@ -96,6 +96,14 @@ std::optional<Started> started_by_launcher(Environment const& environment) {
     return Started{rank.value_or(0), size ? size : first_number(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"})};
 }
 
+void check_alone(std::optional<Started> const& started, char const* backend) {
+    // Where nobody told the size, a rank tells that there are others below it.
+    int const processes = started ? started->size.value_or(started->rank + 1) : 1;
+    if (processes < 2) { return; }
+    throw UsageError(concat("a launcher started ", processes, " processes, and each would train for itself with --backend ",
+                            backend, ": add --backend mpi"));
+}
+
 void check_slurm_step(Environment const& environment) {
     auto const tasks = first_number(environment, {"SLURM_STEP_NUM_TASKS"});
     if (environment("SLURM_STEP_ID") == nullptr || tasks.value_or(1) < 2 || started_by_launcher(environment)) { return; }

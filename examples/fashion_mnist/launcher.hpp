@@ -37,6 +37,10 @@ struct Started {
 /// Nothing when no launcher started the process.
 [[nodiscard]] std::optional<Started> started_by_launcher(Environment const& environment);
 
+/// With `backend`, one of a single process, each process of several would train for itself. Throws UsageError when a launcher
+/// started several.
+void check_alone(std::optional<Started> const& started, char const* backend);
+
 /// Slurm's srun with several tasks but without an MPI plugin starts programs that know nothing of each other: each would start a
 /// job of its own. Throws UsageError in such a task.
 void check_slurm_step(Environment const& environment);

@@ -40,14 +40,14 @@ std::optional<Command> workers_command(Options const& options, std::vector<std::
 }
 
 void start_workers(Options const& options, Process const& process, std::vector<std::string> const& arguments) {
-    if (options.backend != Backend::mpi) { return; }
+    check_slurm_step(from_environment);
+    if (options.backend != Backend::mpi) { return check_alone(process.started, name_of(options.backend)); }
     if (mpi_library_version().empty()) {
         throw UsageError(
             "this program was built without MPI: install one (Debian: libopenmpi-dev openmpi-bin) and configure with "
             "-DLOCKSTEP_MPI=ON");
     }
     if (process.started) { return; }
-    check_slurm_step(from_environment);
     if (options.preflight) { check_before_start(options, arguments); }
     if (auto const command = workers_command(options, arguments)) { become(*command); }
 }

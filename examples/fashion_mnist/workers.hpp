@@ -25,6 +25,6 @@ struct Process {
 [[nodiscard]] std::optional<Command> workers_command(Options const& options, std::vector<std::string> const& arguments);
 
 /// With --backend mpi, becomes mpirun where a process that nobody launched needs it; returns in a worker. With --preflight,
-/// checks first what can be checked beforehand, and prints what is missing. Throws UsageError: a program without MPI, a number of
-/// workers that is not the launcher's, and as `workers_command`.
+/// checks first what can be checked beforehand, and prints what is missing. Throws UsageError: a program without MPI, several
+/// processes of a launcher that another backend would leave alone, and as `workers_command`.
 void start_workers(Options const& options, Process const& process, std::vector<std::string> const& arguments);

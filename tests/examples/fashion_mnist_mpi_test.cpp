@@ -132,6 +132,14 @@ TEST_F(FashionMnistMpi, UnderMpirunTheNumberIsMpiruns) {
     expect_one_error(run_under_mpirun("2", {"--backend", "mpi", "-n", "3"}), 1, {"num_workers is 3", "MPI has 2 processes"});
 }
 
+TEST_F(FashionMnistMpi, ProcessesThatWouldEachTrainForThemselvesAreRefused) {
+    expect_one_error(run_under_mpirun("2", {}), 2, {"started 2 processes", "--backend threads: add --backend mpi"});
+    expect_one_error(run_under_mpirun("2", {"--backend", "serial"}), 2, {"--backend serial: add --backend mpi"});
+    auto const alone = run_under_mpirun("1", {});
+    EXPECT_EQ(alone.exit_code, 0) << alone.err;
+    EXPECT_NE(alone.out.find("2 workers, backend threads"), std::string::npos) << alone.out;
+}
+
 TEST_F(FashionMnistMpi, SaysOnceWhatIsWrong) {
     expect_one_error(run_under_mpirun("3", {"--lr", "nan"}), 2, {"--lr"});
     expect_one_error(run({"--backend", "mpi", "-n", "3", "--lr", "1e10"}), 1, {"rank ", " of 3: ", "the loss is"});

@@ -119,6 +119,16 @@ TEST(StartedByLauncher, KnowsLaunchers) {
     expect({{"PMIX_RANK", "5"}}, 5, std::nullopt);
 }
 
+TEST(CheckAlone, RefusesSeveralProcesses) {
+    EXPECT_NO_THROW(check_alone(std::nullopt, "threads"));
+    EXPECT_NO_THROW(check_alone(Started{.rank = 0, .size = 1}, "threads"));
+    EXPECT_NO_THROW(check_alone(Started{.rank = 0}, "threads"));
+    for (auto const& started : {Started{.rank = 0, .size = 4}, Started{.rank = 3}}) {
+        EXPECT_EQ(error_of<UsageError>([&] { check_alone(started, "serial"); }),
+                  "a launcher started 4 processes, and each would train for itself with --backend serial: add --backend mpi");
+    }
+}
+
 TEST(CheckSlurmStep, RefusesTasksThatDoNotKnowOfEachOther) {
     auto const check = [](std::map<std::string, std::string> variables) { check_slurm_step(environment(std::move(variables))); };
     EXPECT_NO_THROW(check({}));
