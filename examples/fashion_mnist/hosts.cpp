@@ -86,6 +86,12 @@ std::vector<Host> parse_hosts(std::string const& address) {
     return hosts;
 }
 
+void check_crowding(std::string const& flag, int workers, int cores) {
+    if (workers <= static_cast<long>(most_workers_per_core) * cores) { return; }
+    throw UsageError(concat(flag, ": ", workers, " workers on this host are too many, it takes up to ", most_workers_per_core,
+                            " for each of its ", cores, cores == 1 ? " core" : " cores"));
+}
+
 std::vector<Host> spread(std::vector<Host> const& hosts, std::optional<int> num_workers) {
     std::vector<Host> dealt = hosts;
     if (!num_workers) {

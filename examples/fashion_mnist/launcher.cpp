@@ -209,6 +209,22 @@ Command mpirun_command(MpiVersion const& mpi, std::string const& mpirun, int num
     return command;
 }
 
+std::vector<std::string> worker_arguments(std::vector<std::string> const& arguments) {
+    std::vector<std::string> kept;
+    bool has_address = false;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        bool const alone = arguments[i] == "--address"; // its value comes next
+        if (alone || arguments[i].starts_with("--address=")) {
+            has_address = true;
+            i += alone ? 1 : 0;
+        } else {
+            kept.push_back(arguments[i]);
+        }
+    }
+    if (has_address) { kept.insert(kept.end(), {"--backend", "mpi"}); } // which --address implies
+    return kept;
+}
+
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 void become(Command const& command) {

@@ -25,6 +25,12 @@ struct Host {
 /// worker where nobody said; otherwise they are dealt out evenly, as far as the slots go. Throws UsageError when they do not fit.
 [[nodiscard]] std::vector<Host> spread(std::vector<Host> const& hosts, std::optional<int> num_workers);
 
+/// More workers than that only wait for each other, and the host for all of them.
+inline constexpr int most_workers_per_core = 16;
+
+/// Throws UsageError, which begins with `flag`, when one host is to have more workers than that.
+void check_crowding(std::string const& flag, int workers, int cores);
+
 /// The value of an environment variable, or nullptr; std::getenv outside of tests.
 using Environment = std::function<char const*(char const*)>;
 
@@ -89,6 +95,9 @@ struct Command {
 [[nodiscard]] Command mpirun_command(MpiVersion const& mpi, std::string const& mpirun, int num_workers,
                                      std::vector<Host> const& hosts, Surroundings const& machine,
                                      std::vector<std::string> const& program);
+
+/// The arguments of the workers, from those of the program that starts them: --address is done with.
+[[nodiscard]] std::vector<std::string> worker_arguments(std::vector<std::string> const& arguments);
 
 /// The program's own file, for starting it again.
 [[nodiscard]] std::string own_program();

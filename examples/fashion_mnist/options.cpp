@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include "launcher.hpp"
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -64,8 +66,10 @@ public:
         add("--backend", "NAME",
             "How the workers talk to each other: serial (one worker), threads or mpi (processes, also on several hosts)",
             name_of(options_.backend), [&](auto const& flag, auto const& text) { options_.backend = backend(flag, text); });
-        add("-n,--num-workers", "N", "Replicas that share each batch", "2",
-            [&](auto const& flag, auto const& text) { options_.num_workers = number(flag, text, 1, most_processes); });
+        add("-n,--num-workers", "N",
+            "Replicas that share each batch: up to " + std::to_string(most_threads) + " threads, or " +
+                std::to_string(most_workers_per_core) + " processes for each core of this host",
+            "2", [&](auto const& flag, auto const& text) { options_.num_workers = number(flag, text, 1, most_processes); });
         add("--address", "HOSTS", "Start the workers there, by MPI: host1,host2:4 or @FILE with lines like `host1 slots=4`", "",
             [&](auto const& flag, auto const& text) {
                 if (text.empty() || text.starts_with("--")) { refuse(flag, "a list of hosts", text); }

@@ -10,11 +10,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include <netdb.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,22 +36,38 @@ std::string own_host() {
     return name.data();
 }
 
-std::string joined(std::vector<std::string> const& lines) {
-    std::string text;
-    for (auto const& line : lines) { text += (text.empty() ? "" : "\n") + line; }
-    return text;
+std::string joined(std::vector<std::string> const& texts, char const* between) {
+    std::string all;
+    for (auto const& text : texts) { all += (all.empty() ? "" : between) + text; }
+    return all;
+}
+
+/// The addresses of a host, none where its name has none here.
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+Addresses addresses_of(std::string const& name) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_DGRAM;
+    addrinfo* found = nullptr;
+    return {::getaddrinfo(name.c_str(), nullptr, &hints, &found) == 0 ? found : nullptr, ::freeaddrinfo};
+}
+
+/// Only this host's own addresses can be bound.
+bool is_own(addrinfo const& address) {
+    int const endpoint = ::socket(address.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (endpoint < 0) { return false; }
+    bool const own = ::bind(endpoint, address.ai_addr, address.ai_addrlen) == 0;
+    ::close(endpoint);
+    return own;
 }
 
 bool is_this_host(std::string const& name) {
     auto const own = own_host();
-    return name == own || name == "localhost" || name == own.substr(0, own.find('.'));
-}
-
-bool resolves(std::string const& name) {
-    addrinfo* found = nullptr;
-    bool const known = ::getaddrinfo(name.c_str(), nullptr, nullptr, &found) == 0;
-    if (known) { ::freeaddrinfo(found); }
-    return known;
+    if (name == own || name == "localhost" || name == own.substr(0, own.find('.'))) { return true; }
+    auto const addresses = addresses_of(name);
+    for (auto const* address = addresses.get(); address != nullptr; address = address->ai_next) {
+        if (is_own(*address)) { return true; }
+    }
+    return false;
 }
 
 /// The program that mpirun uses to start something on another host; a resource manager needs none.
@@ -57,6 +76,8 @@ std::string remote_shell(MpiKind mpi) {
         if (std::getenv(manager) != nullptr) { return ""; }
     }
     char const* const agent = std::getenv(mpi == MpiKind::mpich ? "HYDRA_LAUNCHER_EXEC" : "OMPI_MCA_plm_rsh_agent");
+    char const* const launcher = mpi == MpiKind::mpich ? std::getenv("HYDRA_LAUNCHER") : nullptr;
+    if (agent == nullptr && launcher != nullptr && std::strcmp(launcher, "ssh") != 0) { return ""; } // its own way
     return agent != nullptr ? agent : "ssh -o BatchMode=yes -o ConnectTimeout=10";
 }
 
@@ -70,10 +91,34 @@ std::optional<std::string> problem_of(std::string const& host, std::string const
     };
     if (!runs("true")) {
         return concat("host ", host, ": `", shell, ' ', host, " true` fails",
-                      resolves(host) ? "" : "; the name has no address here");
+                      addresses_of(host) ? "" : "; the name has no address here");
     }
     if (!runs("test -x \"'" + program + "'\"")) { return concat("host ", host, ": there is no ", program); }
     return std::nullopt;
+}
+
+struct HostsCheck {
+    int workers_here = 0; ///< how many this host gets
+    std::vector<std::string> problems{};
+};
+
+/// Asks all other hosts at the same time. Throws UsageError when this one would get too many workers.
+HostsCheck check(std::vector<Host> const& hosts) {
+    HostsCheck found;
+    auto const shell = remote_shell(parse_mpi_version(mpi_library_version()).kind);
+    std::vector<std::future<std::optional<std::string>>> answers;
+    for (auto const& host : hosts) {
+        if (is_this_host(host.name)) {
+            found.workers_here += host.slots;
+        } else if (!shell.empty()) {
+            answers.push_back(std::async(std::launch::async, [&] { return problem_of(host.name, shell, own_program()); }));
+        }
+    }
+    for (auto& answer : answers) {
+        if (auto problem = answer.get()) { found.problems.push_back(std::move(*problem)); }
+    }
+    check_crowding("--address", found.workers_here, surroundings(1).cores);
+    return found;
 }
 
 void check_shared_memory(int workers, std::vector<std::string>& missing) {
@@ -104,6 +149,12 @@ std::string shell_words(Command const& command) {
 
 } // namespace
 
+void check_hosts(Options const& options) {
+    if (options.address.empty()) { return; }
+    auto const found = check(spread(parse_hosts(options.address), options.num_workers));
+    if (!found.problems.empty()) { throw lockstep::Error(joined(found.problems, "; ")); }
+}
+
 void check_before_start(Options const& options, std::vector<std::string> const& arguments) {
     std::vector<std::string> missing;
     std::optional<Command> command;
@@ -113,18 +164,12 @@ void check_before_start(Options const& options, std::vector<std::string> const& 
 
     int here = options.num_workers.value_or(2);
     if (!options.address.empty()) {
-        here = 0;
-        auto const shell = remote_shell(parse_mpi_version(mpi_library_version()).kind);
-        for (auto const& host : spread(parse_hosts(options.address), options.num_workers)) {
-            if (is_this_host(host.name)) {
-                here += host.slots;
-            } else if (!shell.empty()) {
-                if (auto problem = problem_of(host.name, shell, own_program())) { missing.push_back(std::move(*problem)); }
-            }
-        }
+        auto const found = check(spread(parse_hosts(options.address), options.num_workers));
+        here = found.workers_here;
+        missing.insert(missing.end(), found.problems.begin(), found.problems.end());
     }
     if (here > 0) { check_shared_memory(here, missing); }
-    if (!missing.empty()) { throw PreflightError(joined(missing)); }
+    if (!missing.empty()) { throw PreflightError(joined(missing, "\n")); }
     if (command) {
         std::printf("starting: %s\n", shell_words(*command).c_str());
         std::fflush(stdout);
@@ -191,7 +236,7 @@ void check_workers(Options const& options) {
             concat("rank ", rank, " on host ", host_of(all, rank),
                    ": processes may not read each other's memory there; set OMPI_MCA_btl_vader_single_copy_mechanism=none"));
     }
-    if (!missing.empty()) { throw PreflightError(joined(missing)); }
+    if (!missing.empty()) { throw PreflightError(joined(missing, "\n")); }
     if (first) {
         std::printf("OK: %s, %s\n", description(all).c_str(), to_string(parse_mpi_version(mpi_library_version())).c_str());
     }

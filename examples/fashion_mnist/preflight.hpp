@@ -11,6 +11,10 @@ struct PreflightError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// Whether the hosts of --address answer and have the program: under some launchers, workers on a host that does not are waited
+/// for without end. Throws lockstep::Error, and UsageError when this host would get too many workers.
+void check_hosts(Options const& options);
+
 /// What can be known before there are workers: a fitting mpirun, hosts that answer, room in /dev/shm. Prints the command that
 /// starts the workers. Throws PreflightError, UsageError.
 void check_before_start(Options const& options, std::vector<std::string> const& arguments);

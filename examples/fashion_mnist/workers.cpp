@@ -31,12 +31,14 @@ std::optional<Command> workers_command(Options const& options, std::vector<std::
     int num_workers = hosts.empty() ? options.num_workers.value_or(2) : 0;
     for (auto const& host : hosts) { num_workers += host.slots; }
     if (hosts.empty() && num_workers == 1) { return std::nullopt; }
+    auto const machine = surroundings(options.threads_per_worker);
+    if (hosts.empty()) { check_crowding("--num-workers", num_workers, machine.cores); }
 
     auto const mpi = parse_mpi_version(mpi_library_version());
     std::vector<std::string> program{own_program()};
-    program.insert(program.end(), arguments.begin(), arguments.end());
-    return mpirun_command(mpi, find_mpirun(mpi, from_environment, mpirun_version_text), num_workers, hosts,
-                          surroundings(options.threads_per_worker), program);
+    auto const of_worker = worker_arguments(arguments);
+    program.insert(program.end(), of_worker.begin(), of_worker.end());
+    return mpirun_command(mpi, find_mpirun(mpi, from_environment, mpirun_version_text), num_workers, hosts, machine, program);
 }
 
 void start_workers(Options const& options, Process const& process, std::vector<std::string> const& arguments) {
@@ -47,7 +49,10 @@ void start_workers(Options const& options, Process const& process, std::vector<s
             "this program was built without MPI: install one (Debian: libopenmpi-dev openmpi-bin) and configure with "
             "-DLOCKSTEP_MPI=ON");
     }
+    if (process.started && !options.address.empty()) {
+        throw UsageError("--address says where to start the workers, but a launcher has already started this one: leave it out");
+    }
     if (process.started) { return; }
-    if (options.preflight) { check_before_start(options, arguments); }
+    options.preflight ? check_before_start(options, arguments) : check_hosts(options);
     if (auto const command = workers_command(options, arguments)) { become(*command); }
 }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -115,6 +116,27 @@ TEST_F(FashionMnistMpi, AddressNamesTheHosts) {
     write_text(folder_ / "hosts", "# one\nlocalhost slots=2\n");
     expect_one_report(run({"--address", "@" + folder_ / "hosts"}), "2");
     expect_one_error(run({"--address", "localhost:2", "-n", "3"}), 2, {"--num-workers is 3", "room for 2"});
+}
+
+TEST_F(FashionMnistMpi, AddressMayBeANumber) { expect_one_report(run({"--address", "127.0.0.1:2"}), "2"); }
+
+TEST_F(FashionMnistMpi, HostsThatDoNotAnswerEndTheRun) {
+    expect_one_error(run({"--address", "localhost,no-such-host.invalid,b.invalid"}), 1,
+                     {"host no-such-host.invalid: ", "; host b.invalid: ", "has no address"});
+}
+
+TEST_F(FashionMnistMpi, AddressIsRefusedWhereALauncherHasStartedTheWorkers) {
+    expect_one_error(run_under_mpirun("2", {"--address", "a,b"}), 2, {"--address", "already started"});
+}
+
+TEST_F(FashionMnistMpi, MoreWorkersThanTheHostCanBearAreRefused) {
+    auto const cores = std::max(1U, std::thread::hardware_concurrency());
+    auto const too_many = std::to_string(16 * cores + 1);
+    for (Arguments const& arguments : {Arguments{"--backend", "mpi", "-n", too_many}, Arguments{"--preflight", "-n", too_many},
+                                       Arguments{"--address", "localhost:" + too_many}}) {
+        expect_one_error(run(arguments), 2, {too_many + " workers on this host", "16 for each"});
+    }
+    EXPECT_NE(run({"--help"}).out.find("16 processes for each core"), std::string::npos);
 }
 
 TEST_F(FashionMnistMpi, OneWorkerNeedsNoMpirun) {

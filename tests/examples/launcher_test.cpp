@@ -105,6 +105,12 @@ TEST(Spread, RefusesMoreThanThereIsRoomFor) {
     expect_words(error_of<UsageError>([] { static_cast<void>(spread({{"a", 2}, {"b", 1}}, 4)); }), {"4", "3"});
 }
 
+TEST(CheckCrowding, RefusesMoreThanAHostCanBear) {
+    EXPECT_NO_THROW(check_crowding("--num-workers", 32, 2));
+    EXPECT_EQ(error_of<UsageError>([] { check_crowding("--num-workers", 33, 2); }),
+              "--num-workers: 33 workers on this host are too many, it takes up to 16 for each of its 2 cores");
+}
+
 TEST(StartedByLauncher, KnowsLaunchers) {
     EXPECT_FALSE(started_by_launcher(environment({{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}})).has_value());
     auto const expect = [](std::map<std::string, std::string> variables, int rank, std::optional<int> size) {
@@ -197,6 +203,13 @@ std::string line(Command const& command) {
     for (auto const& [name, value] : command.settings) { text += name + "=" + value + " "; }
     for (auto const& word : command.words) { text += "[" + word + "]"; }
     return text;
+}
+
+TEST(WorkerArguments, AddressIsDoneWith) {
+    EXPECT_EQ(worker_arguments({"--backend", "mpi", "--lr", "1"}), (Arguments{"--backend", "mpi", "--lr", "1"}));
+    EXPECT_EQ(worker_arguments({"--lr", "1", "--address", "a,b", "-n", "4"}),
+              (Arguments{"--lr", "1", "-n", "4", "--backend", "mpi"}));
+    EXPECT_EQ(worker_arguments({"--address=a", "--address", "b"}), (Arguments{"--backend", "mpi"}));
 }
 
 TEST(MpirunCommand, OneHost) {
