@@ -128,7 +128,8 @@ int fail(std::string text, int exit_code) {
     std::replace_if(
         text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; }, ' ');
     std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", text.c_str());
+    // The worker that drew a progress line may be another one.
+    std::fprintf(stderr, "%serror: %s\n", has_window(stderr) ? clear_progress_line : "", text.c_str());
     return exit_code;
 }
 

@@ -10,6 +10,7 @@
 #include <concepts>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <system_error>
 
@@ -30,14 +31,20 @@ constexpr double longest_timeout = 1e6; // 11 days
     throw UsageError(flag + " must be " + expected + ", got \"" + got + "\"");
 }
 
-/// The one place where numbers are read: the whole text must be a number from `lowest` to `highest`.
+/// The one place where numbers are read: the whole text must be a number from `lowest` to `highest`, or nothing is returned.
 template <class T>
-T number(std::string const& flag, std::string const& text, T lowest, T highest) {
+std::optional<T> read_number(std::string const& text, T lowest, T highest) {
     T value{};
     char const* const end = text.data() + text.size();
     auto const [stop, error] = std::from_chars(text.data(), end, value);
     // Written so that NaN is refused.
     if (error == std::errc{} && stop == end && value >= lowest && value <= highest) { return value; }
+    return std::nullopt;
+}
+
+template <class T>
+T number(std::string const& flag, std::string const& text, T lowest, T highest) {
+    if (auto const value = read_number(text, lowest, highest)) { return *value; }
     std::ostringstream expected;
     expected << (std::integral<T> ? "a whole number" : "a finite number") << " from " << lowest << " to " << highest;
     refuse(flag, expected.str(), text);
@@ -77,8 +84,9 @@ public:
             });
         add("--timeout", "SECONDS", "End the run when workers wait for another one longer than that", "300",
             [&](auto const& flag, auto const& text) {
-                options_.timeout_seconds = number(flag, text, 0.0, longest_timeout);
-                if (options_.timeout_seconds == 0) { refuse(flag, "more than 0", text); }
+                auto const seconds = read_number(text, 0.0, longest_timeout);
+                if (!seconds || *seconds == 0) { refuse(flag, "a finite number above 0, up to 1e+06", text); }
+                options_.timeout_seconds = *seconds;
             });
         app_.add_flag("--preflight", options_.preflight,
                       "Do not train: start the workers by MPI, let them talk to each other, and print OK or what is missing");

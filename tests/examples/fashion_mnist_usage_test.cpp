@@ -4,7 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <optional>
 #include <string>
+
+#include <pty.h>
+#include <unistd.h>
 
 namespace {
 
@@ -69,7 +76,12 @@ TEST(FashionMnistUsage, RefusesRates) {
     }
 }
 
-TEST(FashionMnistUsage, RefusesTimeouts) { expect_refused_values("--timeout", {"0", "-1", "nan", "inf", "1e9", "", "5s"}); }
+TEST(FashionMnistUsage, RefusesTimeouts) {
+    for (auto const* const value : {"0", "-0.0", "-1", "nan", "inf", "1e9", "", "5s"}) {
+        expect_refused({"--timeout", value},
+                       {"--timeout must be a finite number above 0, up to 1e+06, got \"" + std::string{value} + "\""});
+    }
+}
 
 TEST(FashionMnistUsage, RefusesSeeds) { expect_refused_values("--seed", {"-1", "18446744073709551616", "1.5", "x", ""}); }
 
@@ -113,6 +125,30 @@ TEST(FashionMnistUsage, RefusesFlagsWithoutTheirValue) {
                                    "--data", "--threads-per-worker", "--json", "--address", "--timeout"}) {
         expect_refused({flag}, {flag});
     }
+}
+
+/// What the program writes to a terminal of so many columns; nothing where there are no terminals.
+std::optional<std::string> errors_on_terminal(unsigned short columns) {
+    int controller = -1;
+    int terminal = -1;
+    winsize window{};
+    window.ws_col = columns;
+    if (::openpty(&controller, &terminal, nullptr, nullptr, &window) != 0) { return std::nullopt; }
+    auto const command = quoted(FASHION_MNIST_PROGRAM) + " --lr x </dev/null >/dev/null 2>" + quoted(::ttyname(terminal));
+    EXPECT_NE(std::system(command.c_str()), 0);
+    std::array<char, 1024> text{};
+    auto const count = ::read(controller, text.data(), text.size());
+    ::close(terminal);
+    ::close(controller);
+    return std::string(text.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+}
+
+TEST(FashionMnistUsage, OnATerminalAnErrorTakesThePlaceOfAProgressLine) {
+    auto const seen = errors_on_terminal(80);
+    if (!seen) { GTEST_SKIP() << "no pseudo-terminal here"; }
+    EXPECT_TRUE(seen->starts_with("\r\x1b[Kerror: --lr")) << *seen;
+    auto const unseen = errors_on_terminal(0); // as under Open MPI
+    EXPECT_TRUE(unseen->starts_with("error: --lr")) << *unseen;
 }
 
 TEST(FashionMnistUsage, OneLineEvenForValuesOfSeveral) {

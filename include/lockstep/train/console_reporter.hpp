@@ -14,6 +14,16 @@
 
 namespace lockstep {
 
+/// Whether `stream` is a terminal that somebody looks at. One of no columns is nobody's: Open MPI's launcher gives its processes
+/// such ones, and what they write may go to a file.
+[[nodiscard]] inline bool has_window(std::FILE* stream) {
+    winsize window{};
+    return ::ioctl(::fileno(stream), TIOCGWINSZ, &window) == 0 && window.ws_col > 0; // fails on what is no terminal
+}
+
+/// What a terminal needs so that the next line takes the place of a progress line, whoever drew it.
+inline constexpr char const* clear_progress_line = "\r\x1b[K";
+
 struct ConsoleReporterOptions {
     std::FILE* stream = stdout;
     std::size_t log_every = 0; ///< also print "loss: … [current/size]" every so many batches, beginning with the first; 0: never
@@ -73,16 +83,10 @@ public:
 private:
     using Clock = std::chrono::steady_clock;
 
-    /// A terminal of no columns is nobody's: Open MPI's launcher gives its processes one, and what they write may go to a file.
-    [[nodiscard]] static bool has_window(std::FILE* stream) {
-        winsize window{};
-        return ::ioctl(::fileno(stream), TIOCGWINSZ, &window) == 0 && window.ws_col > 0; // fails on what is no terminal
-    }
-
     void begin_epoch() { epoch_start_ = Clock::now(); }
 
     void clear_line() {
-        if (terminal_) { std::fputs("\r\x1b[K", options_.stream); }
+        if (terminal_) { std::fputs(clear_progress_line, options_.stream); }
         line_is_open_ = false;
     }
 
