@@ -12,7 +12,7 @@
 namespace lockstep {
 
 /// What a worker is doing, so that others can say where one was lost.
-enum class Phase : std::uint32_t { setup, training, evaluation };
+enum class Phase : std::uint32_t { setup, training, evaluation, epoch_end };
 
 /// Where a worker is in its work.
 struct Progress {
@@ -20,10 +20,11 @@ struct Progress {
     int epoch = 0;          ///< counted from 1; 0 before the first
     std::uint64_t step = 0; ///< within the epoch, counted from 1
 
-    /// "setup", "epoch 2, step 38" or "evaluation after epoch 2"
+    /// "setup", "epoch 2, step 38", "evaluation after epoch 2" or "end of epoch 2"
     [[nodiscard]] std::string describe() const {
         if (phase == Phase::setup) { return "setup"; }
         if (phase == Phase::training) { return detail::concat("epoch ", epoch, ", step ", step); }
+        if (phase == Phase::epoch_end) { return detail::concat("end of epoch ", epoch); }
         return epoch == 0 ? "evaluation" : detail::concat("evaluation after epoch ", epoch);
     }
 };

@@ -136,6 +136,7 @@ private:
                 metrics.validation_loss = validation->loss;
                 metrics.accuracy = validation->accuracy;
             }
+            note_progress(comm_, {Phase::epoch_end, epoch, train.steps()});
             metrics.seconds = seconds_since(start);
             result.history.push_back(metrics);
             report([&](auto& reporter) { reporter.on_epoch(metrics); });

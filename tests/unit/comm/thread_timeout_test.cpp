@@ -29,6 +29,7 @@ TEST(Progress, SaysWhereAWorkerIs) {
     EXPECT_EQ((lockstep::Progress{Phase::training, 2, 38}.describe()), "epoch 2, step 38");
     EXPECT_EQ((lockstep::Progress{Phase::evaluation, 2, 938}.describe()), "evaluation after epoch 2");
     EXPECT_EQ((lockstep::Progress{Phase::evaluation, 0, 0}.describe()), "evaluation");
+    EXPECT_EQ((lockstep::Progress{Phase::epoch_end, 2, 938}.describe()), "end of epoch 2");
 }
 
 TEST(ThreadTimeout, NamesTheWorkerThatDoesNotComeAndWhereItIs) {

@@ -146,4 +146,24 @@ TEST(Failure, InAReporter) {
     expect_failure({.reporter = {.at_end = true}}, 0, "the disk is full");
 }
 
+/// Rank 0 alone has reporters: the others wait for it in the comparison of the parameters.
+struct SlowAtTheEnd : ReporterBase {
+    static void on_epoch(EpochMetrics const& /*epoch*/) { std::this_thread::sleep_for(std::chrono::milliseconds{1500}); }
+};
+
+TEST(Failure, ATimeoutAfterTheLastEvaluationIsAtTheEndOfTheEpoch) {
+    try {
+        launch<ThreadCommunicator>({.num_workers = 2, .timeout_seconds = 0.5}, [](auto& comm) {
+            DataLoader train{training::train_data(), comm, {}};
+            DataLoader test{training::test_data(), comm, {}};
+            Trainer trainer{Model<training::Net>{seed(1)}, CrossEntropyLoss{}, SGD{}, comm, SlowAtTheEnd{}};
+            trainer.fit(train, test);
+        });
+        ADD_FAILURE() << "no error";
+    } catch (WorkerError const& error) {
+        EXPECT_STREQ(error.what(), "rank 0 of 2: did not come to all_reduce of 2 uint64 within 0.5 s; it was last seen in end of "
+                                   "epoch 1, while rank 1 waits in end of epoch 1");
+    }
+}
+
 } // namespace failure_test
