@@ -23,6 +23,8 @@
 #include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 using namespace lockstep;
 
 namespace {
@@ -138,12 +140,27 @@ int fail_once(Process const& process, std::string const& text, int exit_code) {
     return process.speaks() ? fail(text, exit_code) : exit_code;
 }
 
+/// MPICH's launcher lets the others go on when a process ends that has not yet initialised MPI; this it understands (PMI 1).
+void end_job_of_mpich(int exit_code) {
+    char const* const connection = std::getenv("PMI_FD");
+    if (connection == nullptr || std::getenv("SLURM_STEP_ID") != nullptr) { return; } // Slurm's speaks PMI 2
+    std::this_thread::sleep_for(std::chrono::milliseconds{250}); // it passes on nothing more once the job has been aborted
+    std::string const abort = "cmd=abort exitcode=" + std::to_string(exit_code) + '\n';
+    if (::write(std::atoi(connection), abort.data(), abort.size()) > 0) { std::this_thread::sleep_for(std::chrono::seconds{1}); }
+}
+
 /// A launcher can give each process a command line of its own. Where rank 0's is wrong too, rank 0 says so and ends, and the
 /// launcher ends the others before they speak (within two seconds, where measured).
 int fail_by_usage(Process const& process, std::string const& text) {
-    if (process.speaks()) { return fail(text, 2); }
-    std::this_thread::sleep_for(std::chrono::seconds{4});
-    return fail("rank " + std::to_string(process.started->rank) + ": " + text, 2);
+    constexpr int exit_code = 2;
+    if (process.speaks()) {
+        fail(text, exit_code);
+    } else {
+        std::this_thread::sleep_for(std::chrono::seconds{4});
+        fail("rank " + std::to_string(process.started->rank) + ": " + text, exit_code);
+    }
+    if (process.started) { end_job_of_mpich(exit_code); }
+    return exit_code;
 }
 
 } // namespace
