@@ -13,6 +13,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -56,19 +57,74 @@ TEST(Mpi, WithoutANumberAllProcessesAreWorkers) {
     EXPECT_EQ(launch<MpiCommunicator>({}, [](auto& comm) { return comm.hosts(); }), 1);
 }
 
-TEST(Mpi, RefusesAnotherNumberOfWorkersThanThereAreProcesses) {
-    auto const wanted = processes() + 1;
-    EXPECT_EQ(error_of<ArgumentError>([&] { launch<MpiCommunicator>({.num_workers = wanted}, [](auto&) {}); }),
-              "num_workers is " + std::to_string(wanted) + ", but MPI has " + std::to_string(processes()) +
-                  (processes() == 1 ? " process" : " processes") + ": start the program with mpirun -n " +
-                  std::to_string(wanted));
-    EXPECT_EQ(error_of<ArgumentError>([] { launch<MpiCommunicator>({.num_workers = 0}, [](auto&) {}); }),
-              "num_workers must be at least 1, got 0");
+/// The error that a launch with these settings on all processes throws there.
+std::string error_of_launch(Scaling const& scaling, MpiOptions const& options = {}) {
+    return error_of<WorkerError>([&] {
+        MpiCommunicator::launch(
+            scaling, [](auto&) {}, options);
+    });
 }
 
-TEST(Mpi, RefusesImpossibleOptions) {
-    auto const text = error_of<ArgumentError>([] { MpiCommunicator::launch({}, [](auto&) {}, {.message_bytes = 1}); });
-    EXPECT_NE(text.find("message_bytes from 64"), std::string::npos) << text;
+void expect_contains(std::string const& text, std::string const& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text << "\nexpected: " << part;
+}
+
+TEST(Mpi, RefusesAnotherNumberOfWorkersThanThereAreProcesses) {
+    auto const wanted = processes() + 1;
+    expect_contains(error_of_launch({.num_workers = wanted}), "num_workers is " + std::to_string(wanted) + ", but MPI has " +
+                                                                  std::to_string(processes()) +
+                                                                  (processes() == 1 ? " process" : " processes") +
+                                                                  ": start the program with mpirun -n " + std::to_string(wanted));
+    expect_contains(error_of_launch({.num_workers = 0}), "num_workers must be at least 1, got 0");
+}
+
+TEST(Mpi, RefusesImpossibleOptions) { expect_contains(error_of_launch({}, {.message_bytes = 1}), "message_bytes from 64"); }
+
+/// The others neither wait for the timeout nor guess: all are told, at once, what is wrong with the last worker's settings.
+TEST(Mpi, WhatIsWrongOnOneWorkerAllAreTold) {
+    if (processes() == 1) { GTEST_SKIP() << "needs two processes"; }
+    bool const last = world_rank() == processes() - 1;
+    auto const name = "rank " + std::to_string(processes() - 1) + " of " + std::to_string(processes()) + ": ";
+    expect_contains(error_of_launch({.num_workers = last ? 77 : processes()}), name + "num_workers is 77");
+    expect_contains(error_of_launch({.num_workers = last ? 0 : processes()}), name + "num_workers must be at least 1, got 0");
+    expect_contains(error_of_launch({}, {.message_bytes = last ? std::size_t{1} : std::size_t{4096}}),
+                    name + "MpiOptions: expected message_bytes");
+    expect_contains(error_of_launch({}, {.message_bytes = last ? std::size_t{4096} : std::size_t{8192}}),
+                    name + "the workers do not agree on message_bytes: this one has 4096, rank 0 has 8192");
+    expect_contains(error_of_launch({}, {.reduction = last ? MpiReduction::native : MpiReduction::fixed_order}),
+                    name + "the workers do not agree on reduction: this one has native, rank 0 has fixed_order");
+    expect_contains(error_of_launch({.timeout_seconds = last ? 50.0 : 60.0}),
+                    name + "the workers do not agree on timeout_seconds: this one has 50, rank 0 has 60");
+    EXPECT_EQ(launch<MpiCommunicator>({}, [](auto& comm) { return comm.size(); }), processes()); // and MPI is usable
+}
+
+TEST(Mpi, RefusesCommunicatorsThatAreNoGroup) {
+    auto const error = [](MPI_Comm communicator) {
+        return error_of<ArgumentError>([&] { MpiCommunicator::launch({}, [](auto&) {}, {.communicator = communicator}); });
+    };
+    EXPECT_EQ(error(MPI_COMM_NULL), "MpiOptions: expected a communicator, got MPI_COMM_NULL");
+    if (processes() == 1) { return; }
+    MPI_Comm half = MPI_COMM_NULL;
+    MPI_Comm between = MPI_COMM_NULL;
+    int const side = world_rank() == 0 ? 0 : 1;
+    MPI_Comm_split(MPI_COMM_WORLD, side, world_rank(), &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, side == 0 ? 1 : 0, 5, &between);
+    EXPECT_EQ(error(between), "MpiOptions: expected a communicator of one group of processes, got an intercommunicator");
+    MPI_Comm_free(&between);
+    MPI_Comm_free(&half);
+}
+
+TEST(Mpi, AThreadThatLaunchesWhileAnotherOneDoesIsRefused) {
+    int provided = 0;
+    MPI_Query_thread(&provided);
+    if (provided != MPI_THREAD_SERIALIZED) { GTEST_SKIP() << "MPI lets several threads in, or only one"; }
+    launch<MpiCommunicator>({}, [&](auto& comm) {
+        std::string error;
+        std::thread{[&] { error = error_of<Error>([] { launch<MpiCommunicator>({}, [](auto&) {}); }); }}.join();
+        expect_contains(error, "another thread of this process is in a launch with MPI");
+        comm.barrier();
+        EXPECT_EQ(launch<MpiCommunicator>({}, [](auto& inner) { return inner.size(); }), processes()); // its own may be nested
+    });
 }
 
 /// Data that would not fit into one message, or one int, travel in several: here with a limit of 64 bytes.

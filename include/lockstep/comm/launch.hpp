@@ -126,8 +126,9 @@ public:
 /// where workers are processes, each process returns what its own body returned. Workers of one process share the one body, so it
 /// must be safe to call concurrently. When a worker fails, or makes others wait for longer than the timeout, all end, and the
 /// first error is thrown as a `WorkerError`, in every process. A launch leaves nothing behind: the next one starts afresh;
-/// launches may be nested and concurrent. A worker that cannot be ended (it never comes back from a computation of its own after
-/// a failure) ends the program by std::terminate. Throws ArgumentError when Comm cannot run that many workers.
+/// launches may be nested, and concurrent where workers are threads. A worker that cannot be ended (it never comes back from a
+/// computation of its own after a failure) ends the program by std::terminate. Throws ArgumentError when Comm cannot run that
+/// many workers.
 template <Communicator Comm, class Body>
 auto launch(Scaling const& scaling, Body&& body) {
     return Comm::launch(scaling, body);

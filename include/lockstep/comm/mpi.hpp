@@ -22,6 +22,7 @@
 #include <exception>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -92,17 +93,27 @@ public:
         });
     }
 
-    /// What `lockstep::launch` calls, on all processes of the communicator. Throws ArgumentError when num_workers is given and is
-    /// not the number of processes.
+    /// What `lockstep::launch` calls, on all processes of the communicator. Impossible settings, a num_workers that is not the
+    /// number of processes, and settings that differ between processes end the launch on all of them, by a WorkerError. Throws
+    /// ArgumentError for a communicator that is none or joins two groups, and Error while another thread of this process runs a
+    /// launch, unless MPI was initialised with MPI_THREAD_MULTIPLE.
     template <class Body>
     static auto launch(Scaling const& scaling, Body&& body, MpiOptions const& options = {}) {
-        detail::check_scaling(scaling);
-        detail::MpiEnvironment::get();
-        detail::check_options(scaling, options);
-        detail::MpiGroup group{options.communicator, scaling.timeout_seconds};
-        detail::ResultSlot<std::invoke_result_t<Body&, MpiCommunicator&>> result;
+        Scaling usable = scaling; // by a group in which this worker tells the others what is wrong with its settings
         std::exception_ptr error;
         try {
+            detail::check_scaling(scaling);
+        } catch (ArgumentError const&) {
+            error = std::current_exception();
+            usable = {};
+        }
+        detail::MpiLaunchScope const alone{detail::MpiEnvironment::get(usable.timeout_seconds)};
+        detail::check_communicator(options.communicator);
+        detail::MpiGroup group{options.communicator, usable.timeout_seconds};
+        detail::ResultSlot<std::invoke_result_t<Body&, MpiCommunicator&>> result;
+        try {
+            if (error) { std::rethrow_exception(error); }
+            detail::check_options(scaling, options, group.size());
             detail::WorkerScope const scope{group.rank(), group.size()};
             MpiCommunicator comm{group, options};
             result.fill([&]() -> decltype(auto) { return body(comm); });
@@ -114,12 +125,31 @@ public:
 
 private:
     MpiCommunicator(detail::MpiGroup& group, MpiOptions const& options) : group_{group}, options_{options} {
+        require_same_options();
         auto const others = static_cast<std::size_t>(size()) - 1;
         constexpr std::size_t all_messages = std::size_t{8} << 20U; // their number grows with the workers, their memory shall not
         std::size_t const each = std::max(all_messages / std::max(others, std::size_t{1}), std::size_t{4096});
         message_bytes_ = std::min(each, options.message_bytes) / alignment * alignment;
         received_ = AlignedBuffer<double>(others * message_bytes_ / sizeof(double));
         look_for_neighbours();
+    }
+
+    /// Throws Error on the workers whose settings are not rank 0's: messages of different lengths would not find together.
+    void require_same_options() {
+        std::array<double, 4> const own{static_cast<double>(options_.message_bytes), static_cast<double>(options_.reduction),
+                                        static_cast<double>(options_.native_elements), group_.timeout_seconds()};
+        constexpr std::array names{"message_bytes", "reduction", "native_elements", "timeout_seconds"};
+        auto expected = own;
+        broadcast(std::span<double>{expected}, 0);
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            if (own[i] == expected[i]) { continue; }
+            auto const text = [i](double value) {
+                if (i != 1) { return detail::concat(value); }
+                return std::string{value == static_cast<double>(MpiReduction::native) ? "native" : "fixed_order"};
+            };
+            throw Error(detail::concat("the workers do not agree on ", names[i], ": this one has ", text(own[i]), ", rank 0 has ",
+                                       text(expected[i])));
+        }
     }
 
     /// Runs one collective operation. Where an exception ends it, nothing refers to the caller's memory afterwards.

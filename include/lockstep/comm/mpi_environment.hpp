@@ -14,12 +14,15 @@
 #endif
 #include <mpi.h>
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace lockstep::detail {
 
@@ -49,9 +52,10 @@ template <Communicable T>
 /// host program, or the first launch.
 class MpiEnvironment {
 public:
-    /// Throws Error when MPI has been finalised, and on a thread that may not call it.
-    static MpiEnvironment& get() {
-        static MpiEnvironment environment;
+    /// Throws Error when MPI has been finalised, and on a thread that may not call it. When MPI_Init, called by the first use,
+    /// does not return within the timeout, the program ends.
+    static MpiEnvironment& get(double timeout_seconds) {
+        static MpiEnvironment environment{timeout_seconds};
         [[maybe_unused]] static bool const noted = Farewell::note_exit_code(); // later, so that it comes before the destructor
         environment.check_usable();
         return environment;
@@ -74,12 +78,27 @@ public:
     MpiEnvironment& operator=(MpiEnvironment const&) = delete;
 
 private:
-    MpiEnvironment() {
+    explicit MpiEnvironment(double timeout_seconds) {
         if (flag(MPI_Initialized)) { return; }
-        int provided = 0;
-        check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+        {
+            MpiCallGuard const guard{MpiCallGuard::At::start, launcher_number("RANK"), std::max(1, launcher_number("SIZE")),
+                                     timeout_seconds};
+            int provided = 0;
+            check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+        }
         owns_ = true;
         check_launcher();
+        // Now, while all are here: at the end some may still be in operations on MPI_COMM_WORLD.
+        check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &ending_), "MPI_Comm_dup");
+    }
+
+    /// What the launcher of Open MPI or MPICH says of this process before MPI does; 0 without one.
+    [[nodiscard]] static int launcher_number(std::string const& what) {
+        for (auto const* const prefix : {"OMPI_COMM_WORLD_", "PMI_"}) {
+            char const* const value = std::getenv((prefix + what).c_str());
+            if (value != nullptr) { return std::atoi(value); }
+        }
+        return 0;
     }
 
     ~MpiEnvironment() {
@@ -96,14 +115,14 @@ private:
         int size = 1;
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         MPI_Comm_size(MPI_COMM_WORLD, &size);
-        MpiFinalizeGuard const guard{rank, size};
+        MpiCallGuard const guard{MpiCallGuard::At::end, rank, size, 10};
         MPI_Finalize();
     }
 
     /// Returns when all processes have come to their end, as MPI_Finalize would.
-    static void wait_for_all() {
+    void wait_for_all() const {
         MPI_Request request = MPI_REQUEST_NULL;
-        int done = MPI_Ibarrier(MPI_COMM_WORLD, &request) == MPI_SUCCESS ? 0 : 1;
+        int done = MPI_Ibarrier(ending_, &request) == MPI_SUCCESS ? 0 : 1;
         auto const spinning = deadline_after(0.1);
         while (done == 0 && MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS) {
             std::this_thread::sleep_for(std::chrono::microseconds{SteadyClock::now() < spinning ? 0 : 1000});
@@ -154,11 +173,46 @@ private:
     }
 
     bool owns_ = false;
+    MPI_Comm ending_ = MPI_COMM_NULL; // of all processes, for `wait_for_all`
     bool broken_ = false;
     bool tells_the_user_ = false;
 };
 
-/// This worker's own duplicate of a communicator, collective. Throws Error when the others do not come within the timeout.
+/// While it lives this thread runs a launch. Throws Error when another thread does and MPI cannot be used by two.
+class MpiLaunchScope {
+public:
+    explicit MpiLaunchScope(MpiEnvironment const&) {
+        int provided = 0;
+        check_mpi(MPI_Query_thread(&provided), "MPI_Query_thread");
+        std::lock_guard const lock{mutex()};
+        auto const self = std::this_thread::get_id();
+        for (auto const thread : running()) {
+            if (thread != self && provided < MPI_THREAD_MULTIPLE) {
+                throw Error("another thread of this process is in a launch with MPI, and MPI was not initialised with "
+                            "MPI_THREAD_MULTIPLE: launch one after the other");
+            }
+        }
+        running().push_back(self);
+    }
+    MpiLaunchScope(MpiLaunchScope const&) = delete;
+    MpiLaunchScope& operator=(MpiLaunchScope const&) = delete;
+    ~MpiLaunchScope() {
+        std::lock_guard const lock{mutex()};
+        running().erase(std::find(running().begin(), running().end(), std::this_thread::get_id()));
+    }
+
+private:
+    static std::mutex& mutex() {
+        static std::mutex only;
+        return only;
+    }
+    static std::vector<std::thread::id>& running() { // several times the same for nested launches
+        static std::vector<std::thread::id> threads;
+        return threads;
+    }
+};
+
+/// This worker's own duplicate of a communicator, collective. Throws WorkerError when the others do not come within the timeout.
 class MpiDuplicate {
 public:
     MpiDuplicate(MPI_Comm parent, double timeout_seconds) {
@@ -168,8 +222,15 @@ public:
         for (int done = 0; done == 0; std::this_thread::yield()) {
             check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
             if (done == 0 && SteadyClock::now() > deadline) {
-                MpiEnvironment::get().mark_broken(true);
-                throw Error(concat("not all processes called launch within ", timeout_seconds, " s"));
+                int rank = 0;
+                int size = 1;
+                MPI_Comm_rank(parent, &rank);
+                MPI_Comm_size(parent, &size);
+                // The first one that leaves makes MPI end the others: one after the other, so that one tells the user.
+                std::this_thread::sleep_for(std::chrono::milliseconds{500 * std::min(rank, 10)});
+                MpiEnvironment::get(timeout_seconds).mark_broken(true);
+                throw WorkerError(rank, size,
+                                  concat("waits in launch; not all processes have called it within ", timeout_seconds, " s"));
             }
         }
         check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

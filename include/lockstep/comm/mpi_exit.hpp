@@ -3,6 +3,7 @@
 #include "lockstep/comm/launch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -22,7 +23,8 @@ struct Farewell {
     std::atomic<bool> exits{false};           ///< it has left main, or called std::exit
     std::atomic<bool> owes_nothing{false};    ///< and has finalised MPI, or never initialised it
     std::atomic<bool> told{false};            ///< std::terminate has told the user of a WorkerError
-    std::atomic<bool> stuck{false};           ///< MPI_Finalize does not return
+    std::atomic<bool> stuck{false};           ///< a call of MPI does not return
+    std::array<char, 128> stuck_text{};       ///< which: set before `stuck`
     std::atomic<int> exit_code{EXIT_FAILURE}; ///< that it was going to end with, as far as that can be known
 
     /// Null where nobody supervises this process.
@@ -41,26 +43,25 @@ struct Farewell {
     }
 };
 
-/// The error of a program whose work is done, and yet does not end.
-[[nodiscard]] inline std::string stuck_text(double seconds) {
-    return concat("MPI_Finalize did not return within ", seconds, " s, though all processes had come to it");
-}
-
-/// Ends the process when it lives for longer than the limit: while it does, MPI_Finalize runs, after all processes have come to
-/// it. A supervised process ends with the exit code that it was going to have, another one as by an uncaught WorkerError: what
-/// main has returned cannot be kept there.
-class MpiFinalizeGuard {
+/// Ends the process when it lives for longer than the limit: while it does, MPI_Init or MPI_Finalize runs. A
+/// supervised process whose work is done ends with the exit code that it was going to have, another one as by an uncaught
+/// WorkerError: what main has returned cannot be kept there.
+class MpiCallGuard {
 public:
-    static constexpr double limit_seconds = 10;
+    enum class At { start, end };
 
-    MpiFinalizeGuard(int rank, int size) : rank_{rank}, size_{size} {
+    MpiCallGuard(At at, int rank, int size, double limit_seconds)
+        : text_{at == At::start
+                    ? concat("MPI_Init did not return within ", limit_seconds, " s: not all processes have come to it")
+                    : concat("MPI_Finalize did not return within ", limit_seconds, " s, though all processes had come to it")},
+          at_{at}, rank_{rank}, size_{size}, limit_seconds_{limit_seconds} {
         try {
             thread_.emplace([this] { watch(); });
         } catch (std::system_error const&) {} // then without a guard
     }
-    MpiFinalizeGuard(MpiFinalizeGuard const&) = delete;
-    MpiFinalizeGuard& operator=(MpiFinalizeGuard const&) = delete;
-    ~MpiFinalizeGuard() {
+    MpiCallGuard(MpiCallGuard const&) = delete;
+    MpiCallGuard& operator=(MpiCallGuard const&) = delete;
+    ~MpiCallGuard() {
         if (!thread_) { return; }
         {
             std::lock_guard const lock{mutex_};
@@ -74,25 +75,29 @@ private:
     void watch() noexcept {
         // The first process that fails makes MPI end the others: one after the other, so that not all tell the user. Supervised
         // ones end together, each with its own exit code.
-        double const turn_seconds = Farewell::own() == nullptr ? 0.3 * std::min(rank_, 10) : 0;
+        double const turn_seconds = at_ == At::start || Farewell::own() == nullptr ? 0.3 * std::min(rank_, 10) : 0;
         double waited_seconds = 0;
         std::unique_lock lock{mutex_};
-        while (waited_seconds < limit_seconds + turn_seconds) {
+        while (waited_seconds < limit_seconds_ + turn_seconds) {
             auto const before = SteadyClock::now();
             if (wake_.wait_for(lock, std::chrono::milliseconds{100}, [this] { return returned_; })) { return; }
             // A process that was stopped itself has not waited meanwhile.
             waited_seconds += std::min(std::chrono::duration<double>(SteadyClock::now() - before).count(), 1.0);
         }
         std::fflush(nullptr); // what exit would have done
-        if (auto* const farewell = Farewell::own()) {
+        if (auto* const farewell = Farewell::own(); farewell != nullptr && at_ == At::end) {
+            text_.copy(farewell->stuck_text.data(), farewell->stuck_text.size() - 1);
             farewell->stuck = true;
             std::raise(SIGKILL); // the supervisor takes it from here
         }
-        end_program(WorkerError(rank_, size_, stuck_text(limit_seconds)));
+        end_program(WorkerError(rank_, size_, text_));
     }
 
+    std::string const text_;
+    At const at_;
     int const rank_;
     int const size_;
+    double const limit_seconds_;
     std::mutex mutex_;
     std::condition_variable wake_;
     bool returned_ = false;

@@ -224,17 +224,17 @@ private:
         for (int other = 0; other < size(); ++other) { // the same order on all
             auto const& notice = notices_.of(other);
             if (other == rank() && notices_.own().how == Leaving::failed) {
-                if (broken_) { MpiEnvironment::get().mark_broken(true); }
+                if (broken_) { MpiEnvironment::get(timeout_seconds_).mark_broken(true); }
                 throw_worker_error(rank(), size(), own ? own : error_of(notices_.own()));
             }
             if (notice && notice->how == Leaving::failed) {
-                if (broken_) { MpiEnvironment::get().mark_broken(false); }
+                if (broken_) { MpiEnvironment::get(timeout_seconds_).mark_broken(false); }
                 throw_worker_error(other, size(), error_of(*notice), false);
             }
         }
         if (!broken_) { return; }
         if (anyone(Leaving::timed_out)) { // and this worker is one of those who did not come
-            MpiEnvironment::get().mark_broken(false);
+            MpiEnvironment::get(timeout_seconds_).mark_broken(false);
             throw WorkerError(rank(), size(), "came too late: the others have given up", false);
         }
         timeout_rank_ = first_unsettled();
@@ -249,7 +249,7 @@ private:
         for (int other = 0; other < rank(); ++other) {
             tells = tells && !(notices_.of(other) && notices_.of(other)->how == Leaving::timed_out);
         }
-        MpiEnvironment::get().mark_broken(tells);
+        MpiEnvironment::get(timeout_seconds_).mark_broken(tells);
         throw_worker_error(timeout_rank_, size(), std::make_exception_ptr(Error(timeout_text_)), tells);
     }
 

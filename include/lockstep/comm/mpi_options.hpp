@@ -25,11 +25,18 @@ struct MpiOptions {
 
 namespace detail {
 
-/// Throws ArgumentError for options that cannot be, and when num_workers is given and is not the communicator's number of
-/// processes. MPI must have been initialised.
-inline void check_options(Scaling const& scaling, MpiOptions const& options) {
-    int processes = 0;
-    check_mpi(MPI_Comm_size(options.communicator, &processes), "MPI_Comm_size");
+/// Throws ArgumentError for what no launch can begin with. MPI must have been initialised.
+inline void check_communicator(MPI_Comm communicator) {
+    if (communicator == MPI_COMM_NULL) { throw ArgumentError("MpiOptions: expected a communicator, got MPI_COMM_NULL"); }
+    int joins_two_groups = 0;
+    check_mpi(MPI_Comm_test_inter(communicator, &joins_two_groups), "MPI_Comm_test_inter");
+    if (joins_two_groups != 0) {
+        throw ArgumentError("MpiOptions: expected a communicator of one group of processes, got an intercommunicator");
+    }
+}
+
+/// Throws ArgumentError for options that cannot be, and when num_workers is given and is not the number of processes.
+inline void check_options(Scaling const& scaling, MpiOptions const& options, int processes) {
     if (int const workers = scaling.num_workers.value_or(processes); workers != processes) {
         throw ArgumentError(concat("num_workers is ", workers, ", but MPI has ", processes,
                                    processes == 1 ? " process" : " processes", ": start the program with mpirun -n ", workers));

@@ -102,7 +102,7 @@ struct Watch {
         if (WIFSIGNALED(status)) {
             if (farewell.stuck) {
                 leave_launcher();
-                return {error(stuck_text(MpiFinalizeGuard::limit_seconds)), farewell.exit_code};
+                return {error(farewell.stuck_text.data()), farewell.exit_code};
             }
             int const signal = WTERMSIG(status);
             bool const known = sigismember(&passed_on, signal) == 1 || (signal == SIGABRT && farewell.told);
