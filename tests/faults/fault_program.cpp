@@ -1,5 +1,5 @@
 // A training in which one worker fails, as the fault matrix wants it:
-//     fault_program <threads|mpi> <throw|exit|vanish|quit|abort|kill|stop|sleep|stuck|non_finite|again> <worker>
+//     fault_program <threads|mpi> <throw|exit|vanish|quit|abort|kill|stop|absent|sleep|stuck|non_finite|again> <worker>
 //                   <init|step|reduction|evaluation> <file>
 // Writes the time of the fault to the file, in seconds as in /proc/uptime. Its main is what a user's would be.
 #include <lockstep/lockstep.hpp>
@@ -167,6 +167,18 @@ void run(Plan const& plan) {
 } // namespace
 
 #ifdef FAULTS_WITH_MPI
+/// The chosen worker does not come to MPI_Init.
+static void stop_before_mpi(Plan const& plan) {
+    for (auto const* const variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+        char const* const rank = std::getenv(variable);
+        if (rank == nullptr || std::atoi(rank) != plan.worker) { continue; }
+        double now = 0;
+        std::ifstream{"/proc/uptime"} >> now;
+        std::ofstream{plan.time_file} << std::fixed << now;
+        std::raise(SIGSTOP);
+    }
+}
+
 /// In place of MPI's own, as its profiling interface allows.
 extern "C" int MPI_Finalize() {
     while (stuck) { std::this_thread::sleep_for(std::chrono::seconds{1}); }
@@ -187,6 +199,7 @@ int main(int argc, char** argv) {
 #ifdef FAULTS_WITH_MPI
         if (std::string_view{argv[1]} == "mpi") {
             stuck = plan.kind == "stuck";
+            if (plan.kind == "absent") { stop_before_mpi(plan); }
             run<MpiCommunicator>(plan);
             return stuck ? 7 : 0;
         }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Lets each of the first and the last worker fail in each phase of a training, and looks at how the run ends:
-#     sh fault_test.sh <throw|exit|vanish|quit|abort|kill|stop|stuck|launcher|non_finite|again> <fault_program> [<mpirun>]
+#     sh fault_test.sh <throw|exit|vanish|quit|abort|kill|stop|absent|stuck|launcher|non_finite|again> <fault_program> [<mpirun>]
 # Within the timeout and 5 s of the fault, with an exit code that is not 0, the cause told once and with its rank, and no process left.
-# vanish: std::_Exit(0), quit: std::_Exit(3), abort: std::abort(), each within a step; stuck: MPI_Finalize never returns; launcher: not a worker but mpirun is killed. With the path of an mpirun the workers are 3 MPI processes, without it 3 threads.
+# vanish: std::_Exit(0), quit: std::_Exit(3), abort: std::abort(), each within a step; absent: stopped before MPI_Init; stuck: MPI_Finalize never returns; launcher: not a worker but mpirun is killed. With the path of an mpirun the workers are 3 MPI processes, without it 3 threads.
 set -eu
 
 fault=$1
@@ -151,6 +151,7 @@ cause() {
                 *) echo "^error: rank $worker of 3: killed by signal 9" ;;
             esac
             ;;
+        absent) echo "rank [0-2] of 3: MPI_Init did not return within 3 s: not all processes have come to it" ;;
         stop)
             # Where all have met for the last time.
             case $phase in
@@ -165,15 +166,17 @@ cause() {
 }
 
 case $fault in
-    throw | exit | vanish | quit | abort | kill | stop)
+    throw | exit | vanish | quit | abort | kill | stop | absent)
         case $fault in
             vanish | quit | abort) phases=step ;;
+            absent) phases=start ;;
             *) phases="init step reduction evaluation" ;;
         esac
         for phase in $phases; do
             for worker in 0 2; do
                 run
                 expect_failure "$(cause)"
+                [ "$fault" != absent ] || continue # who it is nobody can know
                 expect_nobody_else
                 [ "$mpi" = openmpi ] || expect_named_once
             done
@@ -224,7 +227,7 @@ case $fault in
         expect_nobody_left "$end + 1"
         ;;
     *)
-        echo "fault_test.sh: \"$fault\" is none of throw, exit, vanish, quit, abort, kill, stop, stuck, launcher, non_finite, again" >&2
+        echo "fault_test.sh: \"$fault\" is none of throw, exit, vanish, quit, abort, kill, stop, absent, stuck, launcher, non_finite, again" >&2
         exit 2
         ;;
 esac

@@ -226,8 +226,7 @@ public:
                 int size = 1;
                 MPI_Comm_rank(parent, &rank);
                 MPI_Comm_size(parent, &size);
-                // The first one that leaves makes MPI end the others: one after the other, so that one tells the user.
-                std::this_thread::sleep_for(std::chrono::milliseconds{500 * std::min(rank, 10)});
+                std::this_thread::sleep_for(std::chrono::duration<double>{turn_seconds(rank)});
                 MpiEnvironment::get(timeout_seconds).mark_broken(true);
                 throw WorkerError(rank, size,
                                   concat("waits in launch; not all processes have called it within ", timeout_seconds, " s"));

@@ -2,6 +2,7 @@
 
 #include "lockstep/comm/call.hpp"
 #include "lockstep/comm/launch.hpp"
+#include "lockstep/comm/mpi_exit.hpp"
 #include "lockstep/comm/progress.hpp"
 
 #include <algorithm>
@@ -59,14 +60,13 @@ private:
     void watch() noexcept {
         // It looks now and then instead of being woken for every call, which would cost more than many a call takes.
         constexpr std::chrono::milliseconds pause{100};
-        // The first worker that ends makes MPI end the others: one after the other, so that the user is told once.
-        double const turn_seconds = 0.3 * std::min(rank_, 10);
+        double const turn = turn_seconds(rank_);
         std::unique_lock lock{mutex_};
         while (!wake_.wait_for(lock, pause, [this] { return leaves_; })) {
             auto const before = std::exchange(seen_, SteadyClock::now());
             // A process that was stopped itself has not waited meanwhile: the others have, for it.
             waited_seconds_ += std::min(std::chrono::duration<double>(seen_ - before).count(), 1.0);
-            if (armed_ && waited_seconds_ > timeout_seconds_ + turn_seconds) {
+            if (armed_ && waited_seconds_ > timeout_seconds_ + turn) {
                 end_program(WorkerError(rank_, size_,
                                         concat(call_.describe(), " did not end within ", timeout_seconds_,
                                                " s, though all workers had come to it; this one is in ", progress_.describe())));
