@@ -114,7 +114,8 @@ run_without_launcher() {
     begin=$(now)
     status=0
     wait $launcher 2>/dev/null || status=$?
-    [ "$status" -ne 0 ] || fail "the exit code is 0"
+    # MPICH 4.0's mpiexec itself sometimes exits with 0 after SIGTERM: any program that ends with 143 shows it.
+    [ "$mpi" = mpich ] && [ "$1" = TERM ] || [ "$status" -ne 0 ] || fail "the exit code is 0"
     expect_nobody_left "$begin + $limit"
     ! grep -q '^error: ' "$folder/output" || fail "somebody claims an error"
     printf 'launcher ended by SIG%s: nobody left after %s s, exit code %s\n' "$1" "$(echo "$(now) $begin" | awk '{ print $1 - $2 }')" "$status"
