@@ -12,6 +12,7 @@
 #include "lockstep/core/hash.hpp"
 #include "lockstep/core/random.hpp"
 #include "lockstep/core/rows.hpp"
+#include "lockstep/core/shard_tree.hpp"
 #include "lockstep/core/version.hpp"
 #include "lockstep/data/array_dataset.hpp"
 #include "lockstep/data/data_loader.hpp"

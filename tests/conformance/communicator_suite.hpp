@@ -283,6 +283,52 @@ TYPED_TEST_P(CommunicatorSuite, ReduceUpdateSumsAValueAlongAndUpdatesNothingWhen
     }
 }
 
+constexpr std::size_t leaf_counts[] = {1, 2, 3, 4, 5, 7, 8, 16, 33};
+
+TYPED_TEST_P(CommunicatorSuite, SumsOverShardsDoNotDependOnTheNumberOfWorkers) {
+    this->on_all([]<class Comm>(Comm& comm) {
+        if constexpr (lockstep::SumsTrees<Comm, float>) {
+            auto const check = [&]<class T>(T) {
+                for (std::size_t const leaves : leaf_counts) {
+                    for (std::size_t const count : {std::size_t{1}, std::size_t{16}, std::size_t{1000}, std::size_t{4099}}) {
+                        auto sums = partial_sums<T>(leaves, comm.rank(), comm.size(), count, leaves);
+                        comm.all_reduce(lockstep::PartialSums<T>{sums, count, leaves});
+                        sums.resize(count);
+                        expect_bits(
+                            sums, [&](std::size_t i) { return expected_sum<T>(static_cast<int>(leaves), i, leaves); },
+                            "all_reduce over shards", comm.rank(), comm.size());
+                    }
+                }
+            };
+            check(float{});
+            check(double{});
+        }
+    });
+}
+
+TYPED_TEST_P(CommunicatorSuite, UpdatesFromSumsOverShardsDoNotDependOnTheNumberOfWorkers) {
+    this->on_all([]<class Comm>(Comm& comm) {
+        if constexpr (lockstep::SumsTrees<Comm, float>) {
+            constexpr std::size_t count = 3001;
+            for (std::size_t const leaves : leaf_counts) {
+                auto parameters = values<float>(77, count, 1);
+                auto gradients = partial_sums<float>(leaves, comm.rank(), comm.size(), count, 5);
+                auto losses = partial_sums<double>(leaves, comm.rank(), comm.size(), 1, 6);
+                std::vector<int> calls(count);
+                double const loss = comm.reduce_update(lockstep::PartialSums<double>{losses, 1, leaves},
+                                                       lockstep::PartialSums<float>{gradients, count, leaves},
+                                                       std::span<float>{parameters}, NotingUpdate<float>{&calls});
+                auto const workers = static_cast<int>(leaves);
+                EXPECT_EQ(loss, expected_sum<double>(workers, 0, 6)) << leaves << " leaves, " << comm.size() << " workers";
+                expect_bits(
+                    parameters,
+                    [&](std::size_t i) { return value<float>(77, i, 1) - 0.125F * expected_sum<float>(workers, i, 5); },
+                    "reduce_update over shards", comm.rank(), comm.size());
+            }
+        }
+    });
+}
+
 TYPED_TEST_P(CommunicatorSuite, ShareGivesAllTheRootsPointer) {
     if constexpr (lockstep::SharesMemory<typename TypeParam::Comm>) {
         this->on_all([](auto& comm) {
@@ -299,11 +345,13 @@ TYPED_TEST_P(CommunicatorSuite, ShareGivesAllTheRootsPointer) {
     }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(CommunicatorSuite, ReduceUpdateSumsAValueAlongAndUpdatesNothingWhenItIsNotFinite,
-                            ShareGivesAllTheRootsPointer, FulfilsTheConcept, RanksAreNumberedFromZero,
-                            TheDataShowTheOrderOfAdditions, AllReduceIsTheTreeSum, AllReduceOfManyElements,
-                            AllReduceOfUnalignedSpans, AllReduceSumGivesTheSameBitsEverywhere, BroadcastFromEveryRoot,
-                            BroadcastRefusesARootThatIsNoRank, BarriersCanBeReused, SmallAllReducesInARowDoNotMix,
-                            MixedOperationsWithRandomDelays, ReduceUpdateIsAllReduceAndUpdate, ReduceUpdateOfSharedParameters);
+REGISTER_TYPED_TEST_SUITE_P(CommunicatorSuite, SumsOverShardsDoNotDependOnTheNumberOfWorkers,
+                            UpdatesFromSumsOverShardsDoNotDependOnTheNumberOfWorkers,
+                            ReduceUpdateSumsAValueAlongAndUpdatesNothingWhenItIsNotFinite, ShareGivesAllTheRootsPointer,
+                            FulfilsTheConcept, RanksAreNumberedFromZero, TheDataShowTheOrderOfAdditions, AllReduceIsTheTreeSum,
+                            AllReduceOfManyElements, AllReduceOfUnalignedSpans, AllReduceSumGivesTheSameBitsEverywhere,
+                            BroadcastFromEveryRoot, BroadcastRefusesARootThatIsNoRank, BarriersCanBeReused,
+                            SmallAllReducesInARowDoNotMix, MixedOperationsWithRandomDelays, ReduceUpdateIsAllReduceAndUpdate,
+                            ReduceUpdateOfSharedParameters);
 
 } // namespace conformance

@@ -40,11 +40,11 @@ std::vector<T> values(int rank, std::size_t count, std::uint64_t salt) {
     return result;
 }
 
-/// The sum over `ranks` ranks by the documented tree, in place, by doubling strides.
+/// The sum over `ranks` ranks, from `first` on, by the documented tree, in place, by doubling strides.
 template <class T>
-T expected_sum(int ranks, std::size_t i, std::uint64_t salt) {
+T expected_sum(int ranks, std::size_t i, std::uint64_t salt, int first = 0) {
     T part[64];
-    for (int rank = 0; rank < ranks; ++rank) { part[rank] = value<T>(rank, i, salt); }
+    for (int rank = 0; rank < ranks; ++rank) { part[rank] = value<T>(first + rank, i, salt); }
     for (int stride = 1; stride < ranks; stride *= 2) {
         for (int rank = 0; rank + stride < ranks; rank += 2 * stride) {
             if constexpr (std::floating_point<T>) {
@@ -56,6 +56,21 @@ T expected_sum(int ranks, std::size_t i, std::uint64_t salt) {
         }
     }
     return part[0];
+}
+
+/// What worker `rank` of `size` brings to a sum over `leaves` leaves, where leaf number l has the values of "rank" l.
+template <class T>
+std::vector<T> partial_sums(std::size_t leaves, int rank, int size, std::size_t count, std::uint64_t salt) {
+    std::vector<T> result;
+    auto const part = lockstep::part_of(leaves, static_cast<std::size_t>(rank), static_cast<std::size_t>(size));
+    lockstep::for_each_node(part, leaves, [&](lockstep::TreeNode const& node) {
+        auto const range = node.leaves(leaves);
+        for (std::size_t i = 0; i < count; ++i) {
+            result.push_back(expected_sum<T>(static_cast<int>(range.size()), i, salt, static_cast<int>(range.first)));
+        }
+    });
+    if (result.empty()) { result.resize(count); } // room for the total
+    return result;
 }
 
 template <class T>

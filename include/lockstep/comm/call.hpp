@@ -29,6 +29,7 @@ struct Call {
     Scalar scalar = Scalar::float32;
     int root = 0;
     std::size_t count = 0;
+    std::size_t leaves = 0; ///< of the tree that is summed; 0: one per worker
 
     bool operator==(Call const&) const = default;
 
@@ -37,7 +38,8 @@ struct Call {
         static constexpr std::array scalars{"float", "double", "int64", "uint64"};
         std::string const name = operations[static_cast<std::size_t>(operation)];
         if (operation == Operation::barrier) { return name; }
-        return concat(name, " of ", count, " ", scalars[static_cast<std::size_t>(scalar)]);
+        auto const text = concat(name, " of ", count, " ", scalars[static_cast<std::size_t>(scalar)]);
+        return leaves == 0 ? text : concat(text, " over ", leaves, leaves == 1 ? " shard" : " shards");
     }
 };
 

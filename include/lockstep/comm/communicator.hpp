@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lockstep/core/error.hpp"
+#include "lockstep/core/shard_tree.hpp"
 
 #include <concepts>
 #include <cstddef>
@@ -69,6 +70,14 @@ inline void check_same_length(std::size_t gradients, std::size_t parameters) {
     }
 }
 
+/// Two sums that go together are over the same leaves.
+inline void check_same_tree(PartialSums<double> const& values, std::size_t leaves) {
+    if (values.leaves != leaves || values.count != 1) {
+        throw ArgumentError(concat("reduce_update: expected one value over ", leaves, " leaves, as the gradients, got ",
+                                   values.count, " over ", values.leaves));
+    }
+}
+
 } // namespace detail
 
 /// A communicator that also offers `reduce_update(value, gradients, parameters, update)`, collective: `all_reduce(gradients)` and
@@ -82,6 +91,45 @@ template <class C, class T>
 concept FusesUpdate = Communicator<C> && Communicable<T> &&
     requires(C& comm, double value, std::span<T> values, detail::UpdateArchetype<T> update) {
     { comm.reduce_update(value, values, values, update) } -> std::same_as<double>;
+};
+
+/// A communicator that also sums over the leaves of a tree (core/shard_tree.hpp), so that the bits need not depend on the number
+/// of workers:
+///
+/// - `all_reduce(PartialSums<T>)`, collective: afterwards the total stands in the first sum's place, on all workers.
+/// - `reduce_update(PartialSums<double> values, PartialSums<T> gradients, parameters, update)` is `reduce_update` with the total
+///   of both.
+template <class C, class T>
+concept SumsTrees = FusesUpdate<C, T> && requires(C& comm, PartialSums<double> values, PartialSums<T> gradients,
+                                                  std::span<T> parameters, detail::UpdateArchetype<T> update) {
+    comm.all_reduce(gradients);
+    { comm.reduce_update(values, gradients, parameters, update) } -> std::same_as<double>;
+};
+
+namespace detail {
+
+/// What `reduce_in_place` calls, at its least.
+struct UseArchetype {
+    void operator()(auto const& /*total*/, auto const& /*rest*/) const {}
+};
+
+} // namespace detail
+
+/// A communicator whose workers can read each other's sums where they are also offers `reduce_in_place(values, gradients,
+/// parameters, use)`, collective, which leaves summing and updating to the caller. It waits until all have come and returns the
+/// total of `values`; when that is finite, each worker's use(total, …) runs before anybody leaves. In it,
+///
+/// - `total(first, count, result)` writes the total of the gradients' elements [first, first + count) to `result`; of each
+/// element
+///   one worker may ask, once, for the sums serve as scratch. `count` elements fit into a piece (reduction_piece_bytes);
+/// - `total(first, count, result, own)` takes own(number) for this worker's sum `number` of these elements, in place of what
+///   `gradients` hold.
+///
+/// `parameters` are what `use` writes to. An exception of `use` leaves it on this worker and ends the run.
+template <class C, class T>
+concept ReducesInPlace = SumsTrees<C, T> &&
+    requires(C& comm, PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters, detail::UseArchetype use) {
+    { comm.reduce_in_place(values, gradients, parameters, use) } -> std::same_as<double>;
 };
 
 /// A communicator whose workers live in one address space also offers `share(pointer, root)`, collective: every worker receives a

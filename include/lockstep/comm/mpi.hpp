@@ -8,6 +8,7 @@
 #include "lockstep/comm/mpi_meeting.hpp"
 #include "lockstep/comm/mpi_options.hpp"
 #include "lockstep/comm/progress.hpp"
+#include "lockstep/comm/tree_plan.hpp"
 #include "lockstep/comm/tree_sum.hpp"
 #include "lockstep/core/aligned_buffer.hpp"
 #include "lockstep/core/hash.hpp"
@@ -25,6 +26,7 @@
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 /// Workers that are MPI processes, on one host or many. Users include this header themselves and link to lockstep::mpi.
@@ -54,11 +56,19 @@ public:
     /// See `Communicator`. Collective.
     template <Communicable T>
     void all_reduce(std::span<T> values) {
+        if (!detail::by_value(values)) { return all_reduce(PartialSums<T>{values, values.size()}); }
+        collective([&] { meet({detail::Operation::all_reduce, detail::scalar_of<T>, 0, values.size()}, values); });
+    }
+
+    /// See `SumsTrees`. Collective. Throws ArgumentError when the sums are not those that this worker has to bring.
+    template <Communicable T>
+    void all_reduce(PartialSums<T> sums) {
+        plan_.check(sums, rank());
         collective([&] {
-            meet({detail::Operation::all_reduce, detail::scalar_of<T>, 0, values.size()}, values);
-            if (detail::by_value(values) || size() == 1) { return; }
-            if (options_.reduction == MpiReduction::native) { return reduce_natively(values); }
-            exchange(values, values, [](std::size_t, std::size_t) {});
+            meet({detail::Operation::all_reduce, detail::scalar_of<T>, 0, sums.count, sums.leaves}, std::span<T>{});
+            if (size() == 1) { return; }
+            if (options_.reduction == MpiReduction::native) { return reduce_natively(sums); }
+            exchange(sums, std::span<T>{sums}, [](std::size_t, std::size_t) {});
         });
     }
 
@@ -80,16 +90,29 @@ public:
     /// See `FusesUpdate`. Collective. Throws ArgumentError for spans of different lengths.
     template <Communicable T, class Update>
     double reduce_update(double value, std::span<T> gradients, std::span<T> parameters, Update update) {
-        detail::check_same_length(gradients.size(), parameters.size());
+        return reduce_update(PartialSums<double>{{&value, 1}, 1}, PartialSums<T>{gradients, gradients.size()}, parameters,
+                             std::move(update));
+    }
+
+    /// See `SumsTrees`. Collective. Throws ArgumentError for spans of different lengths, and when the sums are not those that
+    /// this worker has to bring.
+    template <Communicable T, class Update>
+    double reduce_update(PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters, Update update) {
+        detail::check_same_length(gradients.count, parameters.size());
+        detail::check_same_tree(values, gradients.leaves);
+        plan_.check(values, rank());
+        plan_.check(gradients, rank());
         return collective([&] {
-            auto const post =
-                meet({detail::Operation::reduce_update, detail::scalar_of<T>, 0, gradients.size()}, std::span<T>{}, value);
-            if (std::isfinite(post.scalar)) {
+            auto const own = values.all.first(plan_.sums_of(static_cast<std::size_t>(rank())));
+            auto const post = meet({detail::Operation::reduce_update, detail::scalar_of<T>, 0, gradients.count, gradients.leaves},
+                                   std::span<T>{}, own);
+            double const sum = post.losses[0];
+            if (std::isfinite(sum)) {
                 exchange(gradients, parameters, [&](std::size_t first, std::size_t count) {
-                    update(first, parameters.subspan(first, count), std::span<T const>{gradients.subspan(first, count)});
+                    update(first, parameters.subspan(first, count), std::span<T const>{gradients}.subspan(first, count));
                 });
             }
-            return post.scalar;
+            return sum;
         });
     }
 
@@ -126,11 +149,11 @@ public:
 private:
     MpiCommunicator(detail::MpiGroup& group, MpiOptions const& options) : group_{group}, options_{options} {
         require_same_options();
-        auto const others = static_cast<std::size_t>(size()) - 1;
+        auto const workers = static_cast<std::size_t>(size());
         constexpr std::size_t all_messages = std::size_t{8} << 20U; // their number grows with the workers, their memory shall not
-        std::size_t const each = std::max(all_messages / std::max(others, std::size_t{1}), std::size_t{4096});
+        std::size_t const each = std::max(all_messages / workers, std::size_t{4096});
         message_bytes_ = std::min(each, options.message_bytes) / alignment * alignment;
-        received_ = AlignedBuffer<double>(others * message_bytes_ / sizeof(double));
+        received_ = AlignedBuffer<double>(size() == 1 ? 0 : workers * message_bytes_ / sizeof(double));
         look_for_neighbours();
     }
 
@@ -172,9 +195,10 @@ private:
 
     /// Waits for all; `values` of up to 64 bytes are summed, or are the root's, when it returns.
     template <Communicable T>
-    detail::MpiPost meet(detail::Call const& call, std::span<T> values, double scalar = 0) {
+    detail::MpiPost meet(detail::Call const& call, std::span<T> values, std::span<double const> losses = {}) {
         bool const carried = detail::by_value(values) && !values.empty();
-        detail::MpiPost post{.call = call, .scalar = scalar};
+        detail::MpiPost post{.call = call, .losses_size = losses.size()};
+        std::copy(losses.begin(), losses.end(), post.losses.begin());
         if (carried) { std::memcpy(post.value.data(), values.data(), values.size_bytes()); }
         detail::meet(group_, post, [&](detail::MpiPost& left, detail::MpiPost const& right, int middle) {
             if (!carried) { return; }
@@ -193,28 +217,37 @@ private:
         return post;
     }
 
-    /// Sums `values` over all workers, slice by slice; calls finish(first, count) when elements of this worker's slice are
-    /// summed, and then gives these elements of `result` to all. In rounds: while the sums of one message travel, the next
-    /// addends do.
+    /// Totals of `sums` over all workers, slice by slice, in place of the first; calls finish(first, count) when elements of this
+    /// worker's slice are summed, and then gives these elements of `result` to all. In rounds: while the totals of one message
+    /// travel, the next addends do.
     template <Communicable T, class Finish>
-    void exchange(std::span<T> values, std::span<T> result, Finish const& finish) {
-        std::size_t const most = message_bytes_ / sizeof(T);
+    void exchange(PartialSums<T> sums, std::span<T> result, Finish const& finish) {
         auto const workers = static_cast<std::size_t>(size());
         auto const self = static_cast<std::size_t>(rank());
+        auto const sources = plan_.sources();
+        // As long as messages are with one sum per worker; with more of them, what arrives at once is no more.
+        std::size_t const most_bytes =
+            std::min(message_bytes_, workers * message_bytes_ / sources.size() / alignment * alignment);
+        std::size_t const most = std::max(most_bytes, alignment) / sizeof(T);
+        auto const received = [&](std::size_t source) { return reinterpret_cast<T*>(received_.data()) + source * most; };
         auto const piece = [&](std::size_t owner, std::size_t round) {
-            auto const [begin, end] = slice_of<T>(values.size(), owner, workers);
+            auto const [begin, end] = slice_of<T>(sums.count, owner, workers);
             std::size_t const first = std::min(begin + round * most, end);
             return Slice{first, std::min(first + most, end)};
         };
-        auto const [longest_begin, longest_end] = slice_of<T>(values.size(), 0, workers);
+        std::size_t const own_sums = plan_.sums_of(self);
+        std::size_t const own_source = plan_.first_source(self);
+        auto const [longest_begin, longest_end] = slice_of<T>(sums.count, 0, workers);
         std::size_t const rounds = (longest_end - longest_begin + most - 1) / most;
         for (std::size_t round = 0; round <= rounds; ++round) {
             for (std::size_t step = 1; step < workers; ++step) { // each worker begins with another one
                 std::size_t const to = (self + step) % workers;
                 std::size_t const from = (self + workers - step) % workers;
                 if (round < rounds) {
-                    receive(received<T>(from), piece(self, round).end - piece(self, round).begin, from);
-                    send(values, piece(to, round), to);
+                    auto const [first, last] = piece(self, round);
+                    std::size_t const source = plan_.first_source(from);
+                    for (std::size_t i = 0; i < plan_.sums_of(from); ++i) { receive(received(source + i), last - first, from); }
+                    for (std::size_t i = 0; i < own_sums; ++i) { send(sums.sum(i), piece(to, round), to); }
                 }
                 if (round > 0) {
                     auto const [first, last] = piece(from, round - 1);
@@ -224,12 +257,13 @@ private:
             }
             group_.wait();
             if (auto const [first, last] = piece(self, round); first < last) {
-                T* const own = values.data() + first;
                 constexpr std::size_t part = reduction_piece_bytes / sizeof(T); // summed and finished while it is in the cache
                 for (std::size_t begin = 0; begin < last - first; begin += part) {
                     std::size_t const count = std::min(part, last - first - begin);
-                    tree_sum_into<T>(self, workers, begin, count,
-                                     [&](std::size_t worker) { return worker == self ? own : received<T>(worker); });
+                    auto const at = [&](std::size_t i) {
+                        return sources[i].rank == self ? sums.sum(i - own_source).data() + first + begin : received(i) + begin;
+                    };
+                    plan_.sum<T>(count, at, sums.data() + first + begin);
                     finish(first + begin, count);
                 }
             }
@@ -246,18 +280,13 @@ private:
         if (count > 0) { group_.receive(data, count * sizeof(T), static_cast<int>(from), detail::tag_data); }
     }
 
-    /// Where another worker's part of this worker's slice arrives.
-    template <class T>
-    [[nodiscard]] T* received(std::size_t from) noexcept {
-        std::size_t const place = from < static_cast<std::size_t>(rank()) ? from : from - 1;
-        return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(received_.data()) + place * message_bytes_);
-    }
-
     template <Communicable T>
-    void reduce_natively(std::span<T> values) {
-        for (std::size_t first = 0; first < values.size(); first += options_.native_elements) {
-            std::size_t const count = std::min(options_.native_elements, values.size() - first);
-            group_.reduce_natively(values.data() + first, count, detail::mpi_type<T>());
+    void reduce_natively(PartialSums<T> sums) {
+        if (plan_.sums_of(static_cast<std::size_t>(rank())) == 0) { std::fill(sums.begin(), sums.end(), T{}); }
+        for (std::size_t i = 1; i < sums.sums(); ++i) { detail::accumulate<T>(sums.data(), sums.sum(i).data(), sums.count); }
+        for (std::size_t first = 0; first < sums.count; first += options_.native_elements) {
+            std::size_t const count = std::min(options_.native_elements, sums.count - first);
+            group_.reduce_natively(sums.data() + first, count, detail::mpi_type<T>());
         }
     }
 
@@ -301,8 +330,9 @@ private:
     std::size_t message_bytes_ = alignment;
     AlignedBuffer<double> received_{0};
     int hosts_ = 1;
+    detail::TreePlan plan_{size()};
 };
 
-static_assert(Communicator<MpiCommunicator> && FusesUpdate<MpiCommunicator, float> && NotesProgress<MpiCommunicator>);
+static_assert(Communicator<MpiCommunicator> && SumsTrees<MpiCommunicator, float> && NotesProgress<MpiCommunicator>);
 
 } // namespace lockstep

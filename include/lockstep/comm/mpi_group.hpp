@@ -7,6 +7,7 @@
 #include "lockstep/comm/mpi_notices.hpp"
 #include "lockstep/comm/mpi_watchdog.hpp"
 #include "lockstep/comm/progress.hpp"
+#include "lockstep/core/shard_tree.hpp"
 
 #include <algorithm>
 #include <array>
@@ -28,8 +29,12 @@ struct MpiPost {
     Call call{};         ///< of the block's first rank
     int other_rank = -1; ///< the first rank of the block that called something else, and what
     Call other{};
-    double scalar = 0; ///< its sum over the block
     alignas(8) std::array<std::byte, value_bytes> value{};
+    std::uint64_t losses_size = 0;
+    std::array<double, max_nodes> losses{}; ///< that reduce_update sums along: those of the nodes of the block's leaves
+
+    /// What of it is sent.
+    [[nodiscard]] std::size_t bytes() const noexcept { return offsetof(MpiPost, losses) + losses_size * sizeof(double); }
 };
 
 /// The messages of one launch among MPI processes: who waits for whom, for how long, and how all of them end.

@@ -4,6 +4,7 @@
 #include "lockstep/comm/launch.hpp"
 #include "lockstep/core/error.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <exception>
@@ -39,6 +40,37 @@ public:
         return value;
     }
 
+    /// See `SumsTrees`. Throws ArgumentError unless there is one sum.
+    template <Communicable T>
+    void all_reduce(PartialSums<T> sums) {
+        check_one(sums);
+    }
+
+    /// See `SumsTrees`. Throws ArgumentError as `reduce_in_place`.
+    template <Communicable T, class Update>
+    double reduce_update(PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters, Update update) {
+        return reduce_in_place(values, gradients, parameters, [&](auto const&) {
+            if (gradients.count > 0) { update(std::size_t{0}, parameters, std::span<T const>{gradients}); }
+        });
+    }
+
+    /// See `ReducesInPlace`. Throws ArgumentError for spans of different lengths, and unless there is one sum.
+    template <Communicable T, class Use>
+    double reduce_in_place(PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters, Use use) {
+        detail::check_same_length(gradients.count, parameters.size());
+        detail::check_same_tree(values, gradients.leaves);
+        check_one(values);
+        check_one(gradients);
+        if (std::isfinite(values[0])) {
+            use([&]<class... Own>(std::size_t first, std::size_t count, T* result, Own const&... own) {
+                T const* from = gradients.data() + first;
+                if constexpr (sizeof...(Own) == 1) { from = (own(0), ...); }
+                if (from != result) { std::copy_n(from, count, result); }
+            });
+        }
+        return values[0];
+    }
+
     /// What `lockstep::launch` calls. Throws ArgumentError unless num_workers is 1.
     template <class Body>
     static auto launch(Scaling const& scaling, Body&& body) {
@@ -54,8 +86,17 @@ public:
         } catch (...) { detail::throw_worker_error(0, 1, std::current_exception()); }
         return result.take();
     }
+
+private:
+    template <class T>
+    static void check_one(PartialSums<T> const& sums) {
+        if (sums.all.size() != sums.count) {
+            throw ArgumentError(detail::concat("partial sums of a single worker: expected one of ", sums.count, " elements, got ",
+                                               sums.all.size(), " elements"));
+        }
+    }
 };
 
-static_assert(Communicator<SerialCommunicator> && FusesUpdate<SerialCommunicator, float>);
+static_assert(Communicator<SerialCommunicator> && ReducesInPlace<SerialCommunicator, float>);
 
 } // namespace lockstep

@@ -5,6 +5,7 @@
 #include "lockstep/comm/launch.hpp"
 #include "lockstep/comm/progress.hpp"
 #include "lockstep/comm/thread_group.hpp"
+#include "lockstep/comm/tree_plan.hpp"
 #include "lockstep/comm/tree_sum.hpp"
 #include "lockstep/core/aligned_buffer.hpp"
 
@@ -18,6 +19,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace lockstep {
 
@@ -40,20 +42,26 @@ public:
     /// See `Communicator`. Collective.
     template <Communicable T>
     void all_reduce(std::span<T> values) {
-        auto const posts = meet(detail::Operation::all_reduce, values);
-        if (detail::by_value(values)) {
-            for (std::size_t i = 0; i < values.size(); ++i) {
-                values[i] = tree_sum<T>(0, posts.size(), [&](std::size_t rank) { return posted_value<T>(posts[rank], i); });
-            }
-            return;
+        if (!detail::by_value(values)) { return all_reduce(PartialSums<T>{values, values.size()}); }
+        auto const posts = meet({detail::Operation::all_reduce, detail::scalar_of<T>, 0, values.size()}, values);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            values[i] = tree_sum<T>(0, posts.size(), [&](std::size_t rank) { return posted_value<T>(posts[rank], i); });
         }
-        group_.check_apart(rank_, posts, values.size_bytes());
-        auto const data = [&](std::size_t rank) { return static_cast<T*>(posts[rank].data); };
-        for_each_piece(values, [&](std::size_t first, std::size_t count) {
-            if (posts.size() == 2) { return detail::sum_both(data(0) + first, data(1) + first, count); }
-            tree_sum_into<T>(index(), posts.size(), first, count, data);
+    }
+
+    /// See `SumsTrees`. Collective. Throws ArgumentError when the sums are not those that this worker has to bring.
+    template <Communicable T>
+    void all_reduce(PartialSums<T> sums) {
+        plan_.check(sums, rank_);
+        auto const posts = meet({detail::Operation::all_reduce, detail::scalar_of<T>, 0, sums.count, sums.leaves}, sums.all);
+        group_.check_apart(rank_, posts);
+        bool const pair = posts.size() == 2 && plan_.merges().size() == 1;
+        for_each_piece<T>(sums.count, [&](std::size_t first, std::size_t count) {
+            auto const data = [&](std::size_t rank) { return static_cast<T*>(posts[rank].data) + first; };
+            if (pair) { return detail::sum_both(data(0), data(1), count); }
+            plan_.sum<T>(count, posted_sums<T>(posts, sums.count, first), data(index()));
             for (std::size_t other = 0; other < posts.size(); ++other) {
-                if (other != index()) { std::copy_n(values.data() + first, count, data(other) + first); }
+                if (other != index()) { std::copy_n(data(index()), count, data(other)); }
             }
         });
         group_.part(rank_, posts[index()].call);
@@ -63,7 +71,7 @@ public:
     template <Communicable T>
     void broadcast(std::span<T> values, int root) {
         detail::check_root(root, size());
-        auto const posts = meet(detail::Operation::broadcast, values, root);
+        auto const posts = meet({detail::Operation::broadcast, detail::scalar_of<T>, root, values.size()}, values);
         auto const& source = posts[static_cast<std::size_t>(root)];
         if (detail::by_value(values)) {
             if (!values.empty()) { std::memcpy(values.data(), source.value.data(), values.size_bytes()); }
@@ -74,7 +82,7 @@ public:
     }
 
     /// See `Communicator`. Collective.
-    void barrier() { meet(detail::Operation::barrier, std::span<float>{}); }
+    void barrier() { meet({}, std::span<float>{}); }
 
     /// See `SharesMemory`. Collective. Throws ArgumentError when root is no rank.
     template <class P>
@@ -89,13 +97,43 @@ public:
     /// See `FusesUpdate`. Collective. Throws ArgumentError for spans of different lengths.
     template <Communicable T, class Update>
     double reduce_update(double value, std::span<T> gradients, std::span<T> parameters, Update update) {
-        detail::check_same_length(gradients.size(), parameters.size());
-        auto const posts = meet(detail::Operation::reduce_update, gradients, 0, parameters.data(), value);
-        group_.check_apart(rank_, posts, gradients.size_bytes());
-        double const sum = tree_sum<double>(0, posts.size(), [&](std::size_t rank) { return posts[rank].scalar; });
+        return reduce_update(PartialSums<double>{{&value, 1}, 1}, PartialSums<T>{gradients, gradients.size()}, parameters,
+                             std::move(update));
+    }
+
+    /// See `SumsTrees`. Collective. Throws ArgumentError as `reduce_in_place`.
+    template <Communicable T, class Update>
+    double reduce_update(PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters, Update update) {
+        return reduce_in_place(values, gradients, parameters, [&](auto const& total, std::span<detail::Post const> posts) {
+            alignas(alignment) std::array<T, reduction_piece_bytes / sizeof(T)> sums; // not back into the gradients: their lines
+            for_each_piece<T>(gradients.count, [&](std::size_t first, std::size_t count) { // would have to leave the cache again
+                auto const piece = parameters.subspan(first, count);
+                total(first, count, sums.data());
+                update(first, piece, std::span<T const>{sums.data(), count});
+                for (auto const& post : posts) {
+                    auto* const destination = static_cast<T*>(post.parameters);
+                    if (destination != parameters.data()) { std::copy_n(piece.data(), count, destination + first); }
+                }
+            });
+        });
+    }
+
+    /// See `ReducesInPlace`. Collective. Throws ArgumentError for spans of different lengths, and when the sums are not those
+    /// that this worker has to bring.
+    template <Communicable T, class Use>
+    double reduce_in_place(PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters, Use use) {
+        detail::check_same_length(gradients.count, parameters.size());
+        detail::check_same_tree(values, gradients.leaves);
+        plan_.check(values, rank_);
+        plan_.check(gradients, rank_);
+        auto const posts = meet({detail::Operation::reduce_update, detail::scalar_of<T>, 0, gradients.count, gradients.leaves},
+                                gradients.all, parameters, values.data());
+        group_.check_apart(rank_, posts);
+        double const sum =
+            plan_.total([&](detail::TreePlan::Source const& source) { return posts[source.rank].losses[source.number]; });
         std::exception_ptr error;
         try {
-            if (std::isfinite(sum)) { update_own_slice(posts, gradients, parameters, update); }
+            if (std::isfinite(sum)) { use(total_of(posts, gradients), posts); }
         } catch (...) { error = std::current_exception(); } // the others still use this worker's memory
         group_.part(rank_, posts[index()].call);
         if (error) {
@@ -134,37 +172,44 @@ private:
         return value;
     }
 
-    template <class T, class Update>
-    void update_own_slice(std::span<detail::Post const> posts, std::span<T> gradients, std::span<T> parameters, Update& update) {
-        auto const data = [&](std::size_t rank) { return static_cast<T*>(posts[rank].data); };
-        alignas(alignment) std::array<T, reduction_piece_bytes / sizeof(T)> sums;
-        for_each_piece(gradients, [&](std::size_t first, std::size_t count) {
-            auto const piece = parameters.subspan(first, count);
-            if (posts.size() == 2) { // not back into the gradients, which would have to leave the cache again
-                detail::sum_two(data(0) + first, data(1) + first, sums.data(), count);
-                update(first, piece, std::span<T const>{sums.data(), count});
-            } else {
-                tree_sum_into<T>(index(), posts.size(), first, count, data);
-                update(first, piece, std::span<T const>{gradients.subspan(first, count)});
-            }
-            for (auto const& post : posts) {
-                auto* const destination = static_cast<T*>(post.parameters);
-                if (destination != parameters.data()) { std::copy_n(piece.data(), count, destination + first); }
-            }
-        });
+    /// Where the elements of source i are, from element `first` on.
+    template <class T>
+    [[nodiscard]] auto posted_sums(std::span<detail::Post const> posts, std::size_t size, std::size_t first) const {
+        return [sources = plan_.sources(), posts, size, first](std::size_t i) {
+            return static_cast<T*>(posts[sources[i].rank].data) + sources[i].number * size + first;
+        };
+    }
+
+    /// What `reduce_in_place` hands on: writes the total of elements to a place.
+    template <class T>
+    [[nodiscard]] auto total_of(std::span<detail::Post const> posts, PartialSums<T> const& gradients) const {
+        return [this, posts, size = gradients.count]<class... Own>(std::size_t first, std::size_t count, T* result,
+                                                                   Own const&... own) {
+            auto const posted = posted_sums<T>(posts, size, first);
+            auto const at = [&](std::size_t i) -> T* {
+                if constexpr (sizeof...(Own) == 1) {
+                    auto const& source = plan_.sources()[i];
+                    if (source.rank == static_cast<std::uint32_t>(rank_)) { return (own(source.number), ...); }
+                }
+                return posted(i);
+            };
+            plan_.sum<T>(count, at, result);
+        };
     }
 
     /// Posts this worker's call and data, waits for the others' and returns the posts of all.
     template <Communicable T>
-    std::span<detail::Post const> meet(detail::Operation operation, std::span<T> values, int root = 0, void* parameters = nullptr,
-                                       double scalar = 0) {
+    std::span<detail::Post const> meet(detail::Call const& call, std::span<T> values, std::span<T> parameters = {},
+                                       double const* losses = nullptr) {
         group_.check_usable();
         auto const posts = group_.posts(turn_++);
         auto& own = posts[index()];
-        own.call = {operation, detail::scalar_of<T>, root, values.size()};
+        own.call = call;
         own.data = values.data();
-        own.parameters = parameters;
-        own.scalar = scalar;
+        own.data_bytes = values.size_bytes();
+        own.parameters = parameters.data();
+        own.parameter_bytes = parameters.size_bytes();
+        own.losses = losses;
         if (detail::by_value(values) && !values.empty()) { std::memcpy(own.value.data(), values.data(), values.size_bytes()); }
         group_.meet(rank_, posts);
         return posts;
@@ -172,17 +217,19 @@ private:
 
     /// Calls visit(first, count) for the pieces of this worker's slice.
     template <class T, class Visit>
-    void for_each_piece(std::span<T> values, Visit const& visit) const {
+    void for_each_piece(std::size_t size_of_all, Visit const& visit) const {
         constexpr std::size_t piece = reduction_piece_bytes / sizeof(T);
-        auto const [begin, end] = slice_of<T>(values.size(), index(), static_cast<std::size_t>(size()));
+        auto const [begin, end] = slice_of<T>(size_of_all, index(), static_cast<std::size_t>(size()));
         for (std::size_t first = begin; first < end; first += piece) { visit(first, std::min(piece, end - first)); }
     }
 
     detail::ThreadGroup& group_;
     int rank_;
     std::size_t turn_ = 0;
+    detail::TreePlan plan_{size()};
 };
 
 static_assert(Communicator<ThreadCommunicator> && FusesUpdate<ThreadCommunicator, float> && SharesMemory<ThreadCommunicator>);
+static_assert(SumsTrees<ThreadCommunicator, float> && ReducesInPlace<ThreadCommunicator, float>);
 
 } // namespace lockstep

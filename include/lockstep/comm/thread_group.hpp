@@ -27,8 +27,10 @@ namespace lockstep::detail {
 struct alignas(interference_bytes) Post {
     Call call;
     void* data = nullptr;
+    std::size_t data_bytes = 0;
     void* parameters = nullptr;
-    double scalar = 0; // that reduce_update sums along
+    std::size_t parameter_bytes = 0;
+    double const* losses = nullptr; // that reduce_update sums along
     alignas(8) std::array<std::byte, value_bytes> value{};
 };
 
@@ -101,12 +103,14 @@ public:
 
     /// Throws the same error on all if a worker's data overlap another buffer. Equal addresses of parameters are one shared
     /// buffer.
-    void check_apart(int rank, std::span<Post const> posts, std::size_t bytes) {
+    void check_apart(int rank, std::span<Post const> posts) {
         for (std::size_t i = 0; i < posts.size(); ++i) {
             for (std::size_t j = 0; j < posts.size(); ++j) {
-                if ((i != j && overlap(posts[i].data, posts[j].data, bytes)) ||
-                    overlap(posts[i].data, posts[j].parameters, bytes) ||
-                    (posts[i].parameters != posts[j].parameters && overlap(posts[i].parameters, posts[j].parameters, bytes))) {
+                auto const& a = posts[i];
+                auto const& b = posts[j];
+                if ((i != j && overlap(a.data, a.data_bytes, b.data, b.data_bytes)) ||
+                    overlap(a.data, a.data_bytes, b.parameters, b.parameter_bytes) ||
+                    (a.parameters != b.parameters && overlap(a.parameters, a.parameter_bytes, b.parameters, b.parameter_bytes))) {
                     fail_with(rank, concat("rank ", i, " and rank ", j, " called ", posts[0].call.describe(),
                                            " on overlapping buffers"));
                 }
@@ -226,11 +230,11 @@ private:
         throw error;
     }
 
-    [[nodiscard]] static bool overlap(void const* a, void const* b, std::size_t bytes) noexcept {
+    [[nodiscard]] static bool overlap(void const* a, std::size_t a_bytes, void const* b, std::size_t b_bytes) noexcept {
         if (a == nullptr || b == nullptr) { return false; }
         auto const* const first = static_cast<std::byte const*>(a);
         auto const* const second = static_cast<std::byte const*>(b);
-        return std::less<>{}(first, second + bytes) && std::less<>{}(second, first + bytes);
+        return std::less<>{}(first, second + b_bytes) && std::less<>{}(second, first + a_bytes);
     }
 
     std::vector<Post> posts_;

@@ -81,26 +81,4 @@ template <Communicable T, class ValueOf>
     return detail::add(tree_sum<T>(first, left, value_of), tree_sum<T>(first + left, count - left, value_of));
 }
 
-/// Element-wise sums by the tree over `sources` buffers, elements [first, first + count) of each, into the buffer number `into`.
-/// The other buffers serve as scratch and hold partial sums afterwards. buffer_of(i) is buffer i, a T*; buffers do not overlap.
-template <Communicable T, class BufferOf>
-void tree_sum_into(std::size_t into, std::size_t sources, std::size_t first, std::size_t count, BufferOf const& buffer_of) {
-    constexpr std::size_t piece = reduction_piece_bytes / sizeof(T);
-    // A subtree's sum is gathered in its first buffer, or in `into` where that belongs to it; into - begin wraps when it is
-    // before.
-    auto const head = [into](std::size_t begin, std::size_t ranks) { return into - begin < ranks ? into : begin; };
-    for (std::size_t const end = first + count; first < end; first += piece) {
-        std::size_t const length = std::min(piece, end - first);
-        for (std::size_t stride = 1; stride < sources; stride *= 2) {
-            for (std::size_t begin = 0; begin + stride < sources; begin += 2 * stride) {
-                std::size_t const left = head(begin, stride);
-                std::size_t const right = head(begin + stride, stride);
-                std::size_t const target = right == into ? right : left;
-                std::size_t const other = right == into ? left : right;
-                detail::accumulate<T>(buffer_of(target) + first, buffer_of(other) + first, length);
-            }
-        }
-    }
-}
-
 } // namespace lockstep

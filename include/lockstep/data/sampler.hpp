@@ -2,6 +2,7 @@
 
 #include "lockstep/core/error.hpp"
 #include "lockstep/core/random.hpp"
+#include "lockstep/core/shard_tree.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,13 +20,6 @@ namespace lockstep {
 [[nodiscard]] constexpr std::size_t steps_per_epoch(std::size_t samples, std::size_t batch_size, bool drop_last) noexcept {
     return drop_last ? samples / batch_size : samples / batch_size + (samples % batch_size != 0 ? 1 : 0);
 }
-
-/// A half-open range of positions.
-struct Range {
-    std::size_t first = 0;
-    std::size_t last = 0;
-    [[nodiscard]] constexpr std::size_t size() const noexcept { return last - first; }
-};
 
 /// The positions, within the epoch's order, of the global batch number `step`: `batch_size` of them, fewer in an exact tail.
 [[nodiscard]] constexpr Range global_batch(std::size_t samples, std::size_t batch_size, std::size_t step) noexcept {

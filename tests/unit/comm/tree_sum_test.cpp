@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
-#include <vector>
 
 namespace {
 
@@ -27,29 +25,6 @@ TEST(TreeSum, AddsInTheDocumentedOrder) {
     constexpr double b[] = {0, 0, 0, 0, big, 1, 1};
     EXPECT_EQ(at(b, 7), (big + 1) + 1);
     EXPECT_NE(at(b, 7), big + (1.0 + 1.0));
-}
-
-TEST(TreeSumInto, GivesTheBitsOfTheTreeInWhicheverBuffer) {
-    for (std::size_t sources = 1; sources <= 17; ++sources) {
-        for (std::size_t into = 0; into < sources; ++into) {
-            std::size_t const count = 5000; // more than two pieces of floats
-            std::vector<std::vector<float>> buffers(sources, std::vector<float>(count));
-            for (std::size_t rank = 0; rank < sources; ++rank) {
-                for (std::size_t i = 0; i < count; ++i) {
-                    auto const numerator = static_cast<float>((rank * 7919 + i * 104729) % 1000003);
-                    buffers[rank][i] = (rank % 2 == 0 ? numerator : -numerator) / static_cast<float>(i % 97 + 1);
-                }
-            }
-            auto const original = buffers;
-            lockstep::tree_sum_into<float>(into, sources, 3, count - 4, [&](std::size_t rank) { return buffers[rank].data(); });
-            for (std::size_t i = 0; i < count; ++i) {
-                bool const outside = i < 3 || i == count - 1;
-                auto const sum = lockstep::tree_sum<float>(0, sources, [&](std::size_t rank) { return original[rank][i]; });
-                ASSERT_EQ(buffers[into][i], outside ? original[into][i] : sum)
-                    << sources << " sources into " << into << ", " << i;
-            }
-        }
-    }
 }
 
 TEST(TreeSum, IntegersWrapAround) {
