@@ -5,7 +5,7 @@ include(GNUInstallDirs)
 
 set(LOCKSTEP_CONFIG_DIR "${CMAKE_INSTALL_DATADIR}/cmake/lockstep")
 
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp" PATTERN "*.inc")
 
 foreach(component IN ITEMS core lockstep mpi)
     set_target_properties(lockstep_${component} PROPERTIES EXPORT_NAME ${component})

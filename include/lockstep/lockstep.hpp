@@ -23,6 +23,8 @@
 #include "lockstep/data/synthetic.hpp"
 #include "lockstep/engine/cpu.hpp"
 #include "lockstep/engine/engine.hpp"
+#include "lockstep/engine/simd.hpp"
+#include "lockstep/engine/simd/instruction_set.hpp"
 #include "lockstep/nn/gradient_check.hpp"
 #include "lockstep/nn/layers.hpp"
 #include "lockstep/nn/losses.hpp"

@@ -39,6 +39,7 @@ plant lockstep/core/planted.hpp '#include "lockstep/nn/layer.hpp"' 'core does no
 plant lockstep/comm/planted.hpp '#include "lockstep/data/dataset.hpp"' 'comm does not see data'
 plant lockstep/io/planted.hpp '#  include "lockstep/data/dataset.hpp"' 'io does not see data'
 plant lockstep/engine/planted.hpp '#include "lockstep/nn/layer.hpp"' 'engine does not see nn'
+plant lockstep/engine/planted.inc '#include "lockstep/nn/layer.hpp"' 'engine does not see nn'
 plant lockstep/nn/planted.hpp '#include <xtensor/xtensor.hpp>' 'only engine sees'
 plant lockstep/optim/planted.hpp '#include <cblas.h>' 'only engine sees'
 plant lockstep/comm/planted.hpp '#include <mpi.h>' 'includes <mpi.h>'

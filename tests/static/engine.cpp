@@ -1,6 +1,7 @@
 // What is an engine and what is not.
 #include <lockstep/engine/cpu.hpp>
 #include <lockstep/engine/engine.hpp>
+#include <lockstep/engine/simd.hpp>
 
 #include <cstddef>
 #include <string>
@@ -11,14 +12,17 @@ using lockstep::Engine;
 using lockstep::Identity;
 using lockstep::LinearOperation;
 using lockstep::OperationList;
+using lockstep::PartialSums;
 using lockstep::PassContext;
 using lockstep::Rows;
+using lockstep::RowShards;
 
 using Operations = OperationList<LinearOperation<3, 5, Identity, 0, 16>>;
 static_assert(Engine<lockstep::CpuEngine> && Engine<lockstep::CpuEngine, Operations, double>);
+static_assert(Engine<lockstep::SimdEngine> && Engine<lockstep::SimdEngine, Operations, double>);
 
 /// All that an engine must have; the second argument takes one thing away.
-enum class Missing { nothing, name, load, backward, rows };
+enum class Missing { nothing, name, load, shards, backward, rows };
 template <Missing What>
 struct Sketch {
     static std::string description();
@@ -32,7 +36,9 @@ struct Sketch {
         void forward(T const* parameters, PassContext const& context);
         [[nodiscard]] Rows<T const, outputs_width> outputs() const;
         [[nodiscard]] Rows<T, outputs_width> output_gradient();
-        void backward(T const* parameters, T* gradients, PassContext const& context) requires(What != Missing::backward);
+        [[nodiscard]] RowShards shards() const requires(What != Missing::shards);
+        void backward(T const* parameters, PartialSums<T> gradients,
+                      PassContext const& context) requires(What != Missing::backward);
     };
     static constexpr auto name = [] {
         if constexpr (What == Missing::name) {
@@ -44,6 +50,7 @@ struct Sketch {
 };
 static_assert(Engine<Sketch<Missing::nothing>> && Engine<Sketch<Missing::nothing>, Operations, double>);
 static_assert(!Engine<Sketch<Missing::name>> && !Engine<Sketch<Missing::load>> && !Engine<Sketch<Missing::backward>>);
+static_assert(!Engine<Sketch<Missing::shards>>);
 static_assert(!Engine<Sketch<Missing::rows>> && !Engine<int>);
 
 } // namespace

@@ -70,6 +70,15 @@ inline void check_same_length(std::size_t gradients, std::size_t parameters) {
     }
 }
 
+/// One worker's sums added up, one after the other, in place of the first.
+template <class T>
+std::span<T> add_up(PartialSums<T> sums) {
+    for (std::size_t number = 1; number < sums.sums(); ++number) {
+        for (std::size_t i = 0; i < sums.count; ++i) { sums[i] += sums.sum(number)[i]; }
+    }
+    return sums;
+}
+
 /// Two sums that go together are over the same leaves.
 inline void check_same_tree(PartialSums<double> const& values, std::size_t leaves) {
     if (values.leaves != leaves || values.count != 1) {
@@ -138,6 +147,28 @@ template <class C>
 concept SharesMemory = Communicator<C> && requires(C& comm, std::shared_ptr<int> pointer, int root) {
     { comm.share(pointer, root) } -> std::same_as<std::shared_ptr<int>>;
 };
+
+/// The total of all workers' partial sums, in the first one's place. A communicator without `SumsTrees` sums over the ranks what
+/// each worker has added up by itself, so that the bits depend on the number of workers. Collective.
+template <Communicator C, Communicable T>
+void all_reduce(C& comm, PartialSums<T> sums) {
+    if constexpr (requires { comm.all_reduce(sums); }) {
+        comm.all_reduce(sums);
+    } else {
+        comm.all_reduce(detail::add_up(sums));
+    }
+}
+
+/// `reduce_update` with partial sums, likewise. Collective.
+template <Communicator C, Communicable T, class Update>
+double reduce_update(C& comm, PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters,
+                     Update const& update) {
+    if constexpr (SumsTrees<C, T>) {
+        return comm.reduce_update(values, gradients, parameters, update);
+    } else {
+        return comm.reduce_update(detail::add_up(values)[0], detail::add_up(gradients), parameters, update);
+    }
+}
 
 /// The sum of `value` over all workers, the same bits on all. Collective.
 template <Communicator C>

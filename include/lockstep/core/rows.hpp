@@ -29,6 +29,10 @@ public:
     [[nodiscard]] constexpr std::span<T, Width> operator[](std::size_t row) const noexcept {
         return std::span<T, Width>{data_ + row * Width, Width};
     }
+    /// `count` rows from `first` on.
+    [[nodiscard]] constexpr Rows part(std::size_t first, std::size_t count) const noexcept {
+        return {data_ + first * Width, count};
+    }
     [[nodiscard]] constexpr std::span<T> flat() const noexcept { return {data_, rows_ * Width}; }
 
     /// Copies row `row` into `destination`, converting the scalars: what makes this view a `RowSource`.

@@ -104,6 +104,42 @@ private:
     std::array<Open, max_nodes + 1> open_{};
 };
 
+/// The shards that a worker's rows are, and the nodes that it sums.
+struct RowShards {
+    std::size_t rows = 0;       ///< of this worker
+    std::size_t shard_rows = 1; ///< of each shard, but for a shorter last one of the batch
+    std::size_t first = 0;      ///< place of this worker's first shard within the batch
+    std::size_t leaves = 0;     ///< shards of the whole batch; 0: this worker's sums are one leaf, whatever others do
+
+    [[nodiscard]] constexpr std::size_t count() const noexcept { return rows / shard_rows + (rows % shard_rows != 0 ? 1 : 0); }
+    /// The tree that the nodes belong to.
+    [[nodiscard]] constexpr std::size_t tree() const noexcept { return leaves == 0 ? count() : leaves; }
+    [[nodiscard]] constexpr Range own() const noexcept { return {first, first + count()}; }
+    /// How many sums there is memory for: one where there are no rows.
+    [[nodiscard]] constexpr std::size_t sums() const { return std::max<std::size_t>(count_nodes(own(), tree()), 1); }
+
+    /// Calls visit(number, rows) for each node, with the rows of this worker that it sums.
+    template <class Visit>
+    constexpr void for_each_sum(Visit const& visit) const {
+        std::size_t number = 0;
+        for_each_node(own(), tree(), [&](TreeNode const& node) {
+            auto const range = node.leaves(tree());
+            visit(number++, Range{(range.first - first) * shard_rows, std::min(rows, (range.last - first) * shard_rows)});
+        });
+    }
+    /// The sum of value_of(rows of a shard) over the shards of the node that sums `node_rows`, by the tree.
+    template <class ValueOf>
+    [[nodiscard]] constexpr double sum_of(Range node_rows, ValueOf const& value_of) const {
+        Range const shards{node_rows.first / shard_rows, (node_rows.last + shard_rows - 1) / shard_rows};
+        NodeFold<double> fold{shards.size()};
+        for (std::size_t shard = shards.first; shard < shards.last; ++shard) {
+            Range const part{shard * shard_rows, std::min(rows, (shard + 1) * shard_rows)};
+            fold.push({0, shard - shards.first}, value_of(part), [](double& sum, double addend) { sum += addend; });
+        }
+        return fold[0];
+    }
+};
+
 /// One worker's contribution to element-wise sums over the leaves of a tree: `all` holds the sums of its nodes (those of
 /// `part_of(leaves, rank, workers)`), `size` elements each, one after the other, and room for one where it has no leaves.
 /// `leaves` of 0 means that each worker is one leaf. After an `all_reduce` the total stands in the first `size` elements, which
@@ -122,8 +158,6 @@ struct PartialSums {
     /// How many sums there are, and number `number` of them.
     [[nodiscard]] constexpr std::size_t sums() const noexcept { return count == 0 ? 0 : all.size() / count; }
     [[nodiscard]] constexpr std::span<T> sum(std::size_t number) const noexcept { return all.subspan(number * count, count); }
-    constexpr operator std::span<T>() const noexcept { return all.first(count); }       // NOLINT(google-explicit-constructor)
-    constexpr operator std::span<T const>() const noexcept { return all.first(count); } // NOLINT(google-explicit-constructor)
 };
 
 } // namespace lockstep

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lockstep/core/error.hpp"
+#include "lockstep/core/shard_tree.hpp"
 #include "lockstep/data/dataset.hpp"
 #include "lockstep/data/sampler.hpp"
 
@@ -8,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -63,6 +65,7 @@ struct Batch {
     std::span<std::uint32_t const> indices; ///< of the rows, within the dataset
     std::size_t global_rows = 0;            ///< rows of the whole batch, over all workers
     std::size_t first_row = 0;              ///< this part's place within the whole batch
+    std::size_t shard_rows = 0;             ///< the whole batch is cut into shards of so many rows; this part has whole ones
     std::uint64_t step = 0;                 ///< counts over all epochs of this loader
     std::size_t step_in_epoch = 0;
 
@@ -74,6 +77,11 @@ struct DataLoaderOptions {
     bool shuffle = true;         ///< another order each epoch
     bool drop_last = false;      ///< leave out a last batch that is not full
     std::uint64_t seed = 0;      ///< of the shuffle; the same on all workers
+
+    /// Rows of the shards that the global batch is cut into; workers get whole ones. Engines that sum shard by shard
+    /// (SimdEngine) give the same bits for every number of workers while this stays the same. Without it: 16, halved as long
+    /// as some workers would have none. With other engines, 1 spreads the rows most evenly.
+    std::optional<std::size_t> shard_rows{};
 };
 
 /// Iterates over a dataset in global batches and yields this worker's part of each. Every sample exactly once per epoch, whatever
@@ -88,13 +96,14 @@ class DataLoader {
         "targets, as data/dataset.hpp describes them");
 
 public:
-    /// `comm` tells which part is this worker's (anything with rank() and size()). Throws ArgumentError for a batch of 0, an
-    /// empty dataset, or one that has no full batch with drop_last.
+    /// `comm` tells which part is this worker's (anything with rank() and size()). Throws ArgumentError for a batch or shards of
+    /// 0 rows, an empty dataset, or one that has no full batch with drop_last.
     template <class Comm>
     DataLoader(DatasetType dataset, Comm const& comm, DataLoaderOptions options = {})
         : dataset_{std::move(dataset)}, options_{options}, rank_{static_cast<std::size_t>(comm.rank())},
           workers_{static_cast<std::size_t>(comm.size())}, sampler_{dataset_.size(), options.shuffle, options.seed} {
         if (options.batch_size == 0) { throw ArgumentError("DataLoader: batch_size must be at least 1, got 0"); }
+        if (options.shard_rows == 0U) { throw ArgumentError("DataLoader: shard_rows must be at least 1, got 0"); }
         if (dataset_.size() == 0) { throw ArgumentError("DataLoader: the dataset has no samples"); }
         if (steps() == 0) {
             throw ArgumentError(detail::concat("DataLoader: ", dataset_.size(), " samples make no full batch of ",
@@ -117,9 +126,25 @@ public:
     [[nodiscard]] std::size_t samples() const noexcept {
         return options_.drop_last ? steps() * options_.batch_size : dataset_.size();
     }
+    /// Rows of a shard; see DataLoaderOptions.
+    [[nodiscard]] std::size_t shard_rows() const noexcept {
+        return options_.shard_rows.value_or(default_shard_rows(full_batch(), workers_));
+    }
     /// The most rows that any worker's part of a batch has.
     [[nodiscard]] std::size_t max_rows() const noexcept {
-        return (std::min(options_.batch_size, dataset_.size()) + workers_ - 1) / workers_;
+        return std::min(full_batch(), (count_shards(full_batch(), shard_rows()) + workers_ - 1) / workers_ * shard_rows());
+    }
+    /// The most rows that a batch has, over all workers.
+    [[nodiscard]] std::size_t full_batch() const noexcept { return std::min(options_.batch_size, dataset_.size()); }
+
+    /// The most partial sums (core/shard_tree.hpp) that this worker has in a batch, for Model::reserve.
+    [[nodiscard]] std::size_t max_partial_sums() const {
+        std::size_t most = 1;
+        for (std::size_t const step : {std::size_t{0}, steps() - 1}) {
+            auto const shards = count_shards(global_batch(dataset_.size(), options_.batch_size, step).size(), shard_rows());
+            most = std::max(most, count_nodes(part_of(shards, rank_, workers_), shards));
+        }
+        return most;
     }
 
     class Iterator {
@@ -164,13 +189,14 @@ public:
 private:
     [[nodiscard]] Batch<DatasetType> batch(std::size_t step) const {
         auto const whole = global_batch(dataset_.size(), options_.batch_size, step);
-        auto const part = worker_part(whole, rank_, workers_);
+        auto const part = worker_part(whole, rank_, workers_, shard_rows());
         auto const indices = sampler_.order().subspan(part.first, part.size());
         return {.inputs = {&dataset_, indices},
                 .targets = {&dataset_, indices},
                 .indices = indices,
                 .global_rows = whole.size(),
                 .first_row = part.first - whole.first,
+                .shard_rows = shard_rows(),
                 .step = epoch_ * steps() + step,
                 .step_in_epoch = step};
     }

@@ -26,10 +26,24 @@ namespace lockstep {
     return {std::min(samples, step * batch_size), std::min(samples, (step + 1) * batch_size)};
 }
 
-/// The part of a global batch that belongs to worker `rank` of `workers`: contiguous, together exactly the batch, sizes differing
-/// by at most one; 0 rows when there are more workers than rows.
-[[nodiscard]] constexpr Range worker_part(Range batch, std::size_t rank, std::size_t workers) noexcept {
-    return {batch.first + batch.size() * rank / workers, batch.first + batch.size() * (rank + 1) / workers};
+/// How many shards a batch has: all of `shard_rows` rows, but for a shorter last one.
+[[nodiscard]] constexpr std::size_t count_shards(std::size_t rows, std::size_t shard_rows) noexcept {
+    return rows / shard_rows + (rows % shard_rows != 0 ? 1 : 0);
+}
+
+/// The part of a global batch that belongs to worker `rank` of `workers`: whole shards, contiguous, together exactly the batch,
+/// their numbers differing by at most one; 0 rows for some when there are more workers than shards.
+[[nodiscard]] constexpr Range worker_part(Range batch, std::size_t rank, std::size_t workers, std::size_t shard_rows) noexcept {
+    auto const shards = part_of(count_shards(batch.size(), shard_rows), rank, workers);
+    std::size_t const rows = std::min(shard_rows, batch.size()); // no product overflows
+    return {std::min(batch.last, batch.first + shards.first * rows), std::min(batch.last, batch.first + shards.last * rows)};
+}
+
+/// The usual shards of a batch, of 16 rows, or of fewer where some workers would have none.
+[[nodiscard]] constexpr std::size_t default_shard_rows(std::size_t rows, std::size_t workers) noexcept {
+    std::size_t shard_rows = 16;
+    while (shard_rows > 1 && count_shards(rows, shard_rows) < workers) { shard_rows /= 2; }
+    return shard_rows;
 }
 
 /// The order in which an epoch visits the samples: every index once, shuffled by (seed, epoch) alone, the same on all workers.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lockstep/core/aligned_buffer.hpp"
+#include "lockstep/core/shard_tree.hpp"
 #include "lockstep/core/type_list.hpp"
 #include "lockstep/engine/blas.hpp"
 #include "lockstep/engine/cpu_kernels.hpp"
@@ -89,7 +90,10 @@ public:
         });
     }
 
-    void backward(T const* parameters, T* gradients, PassContext const& context) {
+    /// All rows are one shard: the BLAS sums them in an order of its own.
+    [[nodiscard]] RowShards shards() const noexcept { return {.rows = rows_, .shard_rows = std::max<std::size_t>(rows_, 1)}; }
+
+    void backward(T const* parameters, PartialSums<T> gradients, PassContext const& context) {
         std::size_t current = 0;
         detail::for_each_index<List::size - std::min(List::first_with_parameters, List::size)>([&](auto from_the_end) {
             constexpr std::size_t index = List::size - 1 - from_the_end();
@@ -97,7 +101,7 @@ public:
             Rows<T, Op::outputs> const dy{deltas_[current].data(), rows_};
             Rows<T, Op::inputs> const dx{deltas_[1 - current].data(), rows_};
             detail::backward<Op, (index > List::first_with_parameters)>(activation<index>(), activation<index + 1>(), dy, dx,
-                                                                        parameters, gradients, context);
+                                                                        parameters, gradients.data(), context);
             current = 1 - current;
         });
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lockstep/core/rows.hpp"
+#include "lockstep/core/shard_tree.hpp"
 #include "lockstep/engine/operations.hpp"
 
 #include <concepts>
@@ -19,17 +20,16 @@ namespace lockstep {
 /// - `outputs()` shows the result row-major: (rows, outputs). `output_gradient()` is the place, row-major, for d loss / d
 /// outputs;
 ///   a loss writes all of it.
-/// - `backward(parameters, gradients, context)` writes the sums over the rows of d loss / d parameters into `gradients`, which
-/// has
-///   the layout of `parameters`; zeros when there are no rows. The gaps between tensors are left as they are.
+/// - `shards()` says how the rows of the last forward pass are summed: in shards and these by the tree (core/shard_tree.hpp), as
+///   `context` cuts them, or all rows as one.
+/// - `backward(parameters, gradients, context)` writes d loss / d parameters, in the layout of `parameters`: for each node of
+///   `shards()` the sum over its rows; zeros when there are no rows. The gaps between tensors are left as they are.
 /// - Two calls with the same bits in give the same bits out, whatever other workspaces do at the same time.
 ///
-/// An engine that can fuse "backward, average, update" for some communicators and optimizers says so by a member
-/// `backward_average_update(loss, parameters, gradients, context, comm, optimizer, state)`, which then takes the place of the
-/// plain way with the same bits (train/update.hpp).
+/// An engine whose backward pass comes in two parts, as train/fused_step.hpp wants it, can fuse it with averaging and updating.
 template <class E, class Operations = OperationList<LinearOperation<2, 2, Identity, 0, 16>>, class T = float>
 concept Engine = requires(typename E::template Workspace<Operations, T>& workspace, Rows<T const, Operations::widths[0]> rows,
-                          T const* parameters, T* gradients, PassContext const& context, std::size_t count) {
+                          T const* parameters, PartialSums<T> gradients, PassContext const& context, std::size_t count) {
     { E::name } -> std::convertible_to<char const*>;
     { E::description() } -> std::convertible_to<std::string>;
     workspace.reserve(count);
@@ -38,6 +38,7 @@ concept Engine = requires(typename E::template Workspace<Operations, T>& workspa
     workspace.forward(parameters, context);
     { workspace.outputs() } -> std::same_as<Rows<T const, Operations::widths[Operations::size]>>;
     { workspace.output_gradient() } -> std::same_as<Rows<T, Operations::widths[Operations::size]>>;
+    { workspace.shards() } -> std::convertible_to<RowShards>;
     workspace.backward(parameters, gradients, context);
 };
 

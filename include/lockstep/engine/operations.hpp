@@ -17,6 +17,8 @@ struct PassContext {
     std::uint64_t seed = 0;      ///< of the model
     std::uint64_t step = 0;      ///< counts training steps over all epochs
     std::uint64_t first_row = 0; ///< position of this worker's first row within the global batch
+    std::size_t global_rows = 0; ///< of the whole batch, over all workers; 0: not known
+    std::size_t shard_rows = 0;  ///< the shards of the batch; 0: not known, or the rows are no whole shards
     std::uint32_t layer = 0;     ///< index of the layer within the network
 };
 

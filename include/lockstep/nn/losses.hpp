@@ -80,8 +80,19 @@ struct nll_loss_on {
     static constexpr bool fits = true;
 };
 
-template <std::size_t Out>
-[[nodiscard]] std::size_t checked_label(std::size_t row, auto label) {
+/// The targets of rows from `first` on.
+template <class Targets>
+struct TargetsFrom {
+    Targets const& targets;
+    std::size_t first;
+    [[nodiscard]] decltype(auto) operator[](std::size_t row) const { return targets[first + row]; }
+};
+
+/// The label of row `row`. Throws Error for one that is no output.
+template <std::size_t Out, class Targets>
+[[nodiscard]] std::size_t checked_label(Targets const& targets, std::size_t row) {
+    auto const label = targets[row];
+    if constexpr (requires { targets.first; }) { row += targets.first; }
     if (label < 0 || static_cast<std::size_t>(label) >= Out) {
         throw Error(concat("row ", row, " of the batch has label ", +label, ", the network has ", Out, " outputs (labels 0 to ",
                            Out - 1, ")"));
@@ -105,7 +116,7 @@ struct CrossEntropyLoss {
         double total = 0;
         for (std::size_t r = 0; r < outputs.rows(); ++r) {
             auto const x = outputs[r];
-            auto const label = detail::checked_label<Out>(r, targets[r]);
+            auto const label = detail::checked_label<Out>(targets, r);
             T const largest = *std::max_element(x.begin(), x.end());
             T sum = 0;
             for (auto const logit : x) { sum += std::exp(logit - largest); }
@@ -120,7 +131,7 @@ struct CrossEntropyLoss {
         for (std::size_t r = 0; r < outputs.rows(); ++r) {
             auto const x = outputs[r];
             auto const dx = gradient[r];
-            auto const label = detail::checked_label<Out>(r, targets[r]);
+            auto const label = detail::checked_label<Out>(targets, r);
             T const largest = *std::max_element(x.begin(), x.end());
             T sum = 0;
             for (std::size_t i = 0; i < Out; ++i) { sum += dx[i] = std::exp(x[i] - largest); }
@@ -145,7 +156,7 @@ struct NLLLoss {
     [[nodiscard]] static double value(Rows<T const, Out> outputs, auto const& targets) {
         double total = 0;
         for (std::size_t r = 0; r < outputs.rows(); ++r) {
-            total -= static_cast<double>(outputs[r][detail::checked_label<Out>(r, targets[r])]);
+            total -= static_cast<double>(outputs[r][detail::checked_label<Out>(targets, r)]);
         }
         return total;
     }

@@ -7,6 +7,7 @@
 #include "lockstep/core/hash.hpp"
 #include "lockstep/core/random.hpp"
 #include "lockstep/core/rows.hpp"
+#include "lockstep/core/shard_tree.hpp"
 #include "lockstep/engine/cpu.hpp"
 #include "lockstep/engine/engine.hpp"
 #include "lockstep/nn/initialize.hpp"
@@ -17,10 +18,12 @@
 #include "lockstep/nn/state_dict.hpp"
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -93,12 +96,15 @@ public:
         return parameters_->span();
     }
     [[nodiscard]] std::span<T const> parameters() const noexcept { return std::as_const(*parameters_).span(); }
-    /// The gradients of the last `backward`, in the parameters' layout.
-    [[nodiscard]] std::span<T> gradients() noexcept { return gradients_.span(); }
-    [[nodiscard]] std::span<T const> gradients() const noexcept { return gradients_.span(); }
+    /// The gradients of the last `backward`, in the parameters' layout: what `all_reduce` takes to make them those of the whole
+    /// batch, and after it a range of them. Before it, with several workers, they may be several partial sums.
+    [[nodiscard]] PartialSums<T> gradients() noexcept {
+        return {gradients_.span().first(sums_ * Net::template buffer_size<T>), Net::template buffer_size<T>, leaves_};
+    }
+    [[nodiscard]] std::span<T const> gradients() const noexcept { return gradients_.span().first(Net::template buffer_size<T>); }
     /// Tensor number `index` of Net::tensors, flat.
     [[nodiscard]] std::span<T> parameter(std::size_t index) { return tensor_of(parameters(), index); }
-    [[nodiscard]] std::span<T> gradient(std::size_t index) { return tensor_of(gradients(), index); }
+    [[nodiscard]] std::span<T> gradient(std::size_t index) { return tensor_of(gradients_.span(), index); }
 
     /// The memory behind `parameters()`, and a way to use another model's instead of the own: replicas in one address space hold
     /// the same bits, so they can hold them once. `shared_parameters()` gives write access without taking a copy, for those who
@@ -113,8 +119,12 @@ public:
     }
     [[nodiscard]] std::span<T> shared_parameters() noexcept { return parameters_->span(); }
 
-    /// Takes all memory for batches of up to `rows` rows now, so that no later step allocates.
-    void reserve(std::size_t rows) { workspace_.reserve(rows); }
+    /// Takes all memory for batches of up to `rows` rows now, so that no later step allocates; `partial_sums` as the DataLoader
+    /// says (max_partial_sums).
+    void reserve(std::size_t rows, std::size_t partial_sums = 1) {
+        workspace_.reserve(rows);
+        if constexpr (requires { Workspace::sums_in_shards; }) { reserve_sums(partial_sums); }
+    }
 
     /// Switches Dropout and the like on (`train`, the state of a new model) or off (`eval`).
     void train(bool training = true) noexcept { training_ = training; }
@@ -129,17 +139,22 @@ public:
         batch.step;
         batch.first_row;
     }
-    void forward(Batch const& batch) { forward(batch.inputs, batch.step, batch.first_row); }
+    void forward(Batch const& batch) {
+        context_ = {.step = batch.step, .first_row = batch.first_row};
+        if constexpr (requires { batch.shard_rows; }) {
+            context_.global_rows = batch.global_rows;
+            context_.shard_rows = batch.shard_rows;
+        }
+        run(batch.inputs);
+    }
 
     /// Runs the network on rows: (n, inputs). `step` and `first_row` (its place in the global batch) only serve layers with
     /// randomness.
     template <class Source>
     requires RowSource<Source, T>
     void forward(Source const& rows, std::uint64_t step = 0, std::uint64_t first_row = 0) {
-        static_assert(detail::rows_for_network<Source, Source::width, Net, Net::inputs>::fit);
-        context_ = {.training = training_, .seed = seed_, .step = step, .first_row = first_row};
-        workspace_.load(rows);
-        workspace_.forward(parameters_->data(), context_);
+        context_ = {.step = step, .first_row = first_row};
+        run(rows);
     }
 
     /// The last forward pass's outputs: (rows, outputs), row-major; valid until the next.
@@ -161,7 +176,15 @@ public:
         }
         LOCKSTEP_ASSERT(1, global_rows > 0 || workspace_.rows() == 0, "the global batch is not smaller than this worker's part");
         T const scale = T{1} / static_cast<T>(std::max<std::size_t>(global_rows, 1));
-        return criterion.value_and_gradient(workspace_.outputs(), targets, scale, workspace_.output_gradient());
+        RowShards const shards = workspace_.shards();
+        sums_ = shards.sums();
+        leaves_ = shards.leaves;
+        reserve_sums(sums_);
+        losses_.fill(0);
+        shards.for_each_sum([&](std::size_t number, Range node) {
+            losses_[number] = shards.sum_of(node, [&](Range rows) { return loss_of(criterion, targets, rows, scale); });
+        });
+        return std::accumulate(losses_.begin(), losses_.begin() + static_cast<std::ptrdiff_t>(sums_), 0.0);
     }
     template <class LossType, class Batch>
     requires requires(Batch const& batch) {
@@ -170,16 +193,12 @@ public:
     }
     double loss(LossType const& criterion, Batch const& batch) { return loss(criterion, batch.targets, batch.global_rows); }
 
-    /// Writes this worker's part of the gradients; summed over the workers they are those of the batch's mean loss.
-    void backward() { workspace_.backward(parameters_->data(), gradients_.data(), context_); }
+    /// The partial sums of the last `loss`: summed over all workers they give the same bits for any number of them, where the
+    /// engine can.
+    [[nodiscard]] PartialSums<double> losses() noexcept { return {std::span{losses_}.first(sums_), 1, leaves_}; }
 
-    /// Where the engine offers it for these types: the whole of "backward, average, update" in one; see train/update.hpp.
-    template <class Comm, class OptimizerType, class State>
-    double backward_average_update(double loss, Comm& comm, OptimizerType const& optimizer, State& state) requires
-        requires(Workspace& workspace, std::span<T> buffer, PassContext const& context) {
-        { workspace.backward_average_update(loss, buffer, buffer, context, comm, optimizer, state) } -> std::same_as<double>;
-    }
-    { return workspace_.backward_average_update(loss, shared_parameters(), gradients(), context_, comm, optimizer, state); }
+    /// Writes this worker's part of the gradients; summed over the workers they are those of the batch's mean loss.
+    void backward() { workspace_.backward(parameters_->data(), gradients(), context_); }
 
     /// Classes and scores of any number of rows, in evaluation mode: `x` is anything contiguous and row-major with n x inputs
     /// scalars (xtensor containers and adaptors, spans, vectors). It is a forward pass: no `backward` of an earlier
@@ -202,6 +221,30 @@ public:
     }
 
 private:
+    template <class Source>
+    void run(Source const& rows) {
+        static_assert(detail::rows_for_network<Source, Source::width, Net, Net::inputs>::fit);
+        context_.training = training_;
+        context_.seed = seed_;
+        workspace_.load(rows);
+        workspace_.forward(parameters_->data(), context_);
+    }
+
+    void reserve_sums(std::size_t sums) {
+        if (std::size_t const size = sums * Net::template buffer_size<T>; gradients_.size() < size) {
+            gradients_ = AlignedBuffer<T>(size);
+        }
+    }
+
+    /// The sum of the losses of some rows, and their gradients.
+    template <class LossType, class Targets>
+    double loss_of(LossType const& criterion, Targets const& targets, Range rows, T scale) {
+        auto const outputs = workspace_.outputs().part(rows.first, rows.size());
+        auto const gradient = workspace_.output_gradient().part(rows.first, rows.size());
+        if (rows.first == 0) { return criterion.value_and_gradient(outputs, targets, scale, gradient); }
+        return criterion.value_and_gradient(outputs, detail::TargetsFrom<Targets>{targets, rows.first}, scale, gradient);
+    }
+
     template <class U>
     [[nodiscard]] static std::span<U> tensor_of(std::span<U> buffer, std::size_t index) {
         return buffer.subspan(Net::template offsets<T>[index], Net::tensors[index].spec.size());
@@ -219,6 +262,9 @@ private:
     PassContext context_{};
     std::shared_ptr<AlignedBuffer<T>> parameters_; // shared by the workers of one process, see share_parameters
     AlignedBuffer<T> gradients_;
+    std::array<double, max_nodes> losses_{};
+    std::size_t sums_ = 1;
+    std::size_t leaves_ = 0;
     Workspace workspace_;
 };
 

@@ -104,8 +104,8 @@ public:
     double step(Batch<Data> const& batch, int epoch = 1, NonFinite non_finite = NonFinite::stop) {
         note_progress(comm_, {Phase::training, epoch, batch.step_in_epoch + 1});
         model_.forward(batch);
-        double const local = model_.loss(loss_, batch);
-        double const sum = backward_average_update(model_, local, comm_, optimizer_, state_);
+        model_.loss(loss_, batch);
+        double const sum = backward_average_update(model_, comm_, optimizer_, state_);
         double const loss = sum / static_cast<double>(batch.global_rows);
         if (!std::isfinite(loss) && non_finite == NonFinite::stop) { throw NonFiniteLoss(epoch, batch.step_in_epoch + 1, loss); }
         return loss;
@@ -123,7 +123,7 @@ private:
         detail::check_workers("fit", train, comm_);
         require_agreement(comm_, agreed);
         if (options.epochs < 1) { throw ArgumentError(detail::concat("fit: epochs must be at least 1, got ", options.epochs)); }
-        model_.reserve(train.max_rows());
+        model_.reserve(train.max_rows(), train.max_partial_sums());
         report([&](auto& reporter) { reporter.on_start(run_info(train, options)); });
         Result result;
         result.history.reserve(static_cast<std::size_t>(std::min(options.epochs, 10'000)));

@@ -10,13 +10,6 @@
 
 namespace lockstep {
 
-/// An engine that takes over the whole of "backward, average, update" for this communicator and optimizer: the model's
-/// `backward_average_update(loss, comm, optimizer, state)`. It must end with the same bits as the plain way below.
-template <class ModelType, class Comm, class OptimizerType, class State>
-concept FusesStep = requires(ModelType& model, double loss, Comm& comm, OptimizerType const& optimizer, State& state) {
-    { model.backward_average_update(loss, comm, optimizer, state) } -> std::same_as<double>;
-};
-
 /// True when each worker sums and updates only its own slice of the parameters.
 template <class Comm, class OptimizerType, class T>
 inline constexpr bool updates_in_slices = FusesUpdate<Comm, T>&& ElementwiseOptimizer<OptimizerType, T>;
@@ -33,34 +26,32 @@ void synchronize(ModelType& model, Comm& comm, OptimizerType const&) {
     }
 }
 
-/// Sums `loss` over all workers and returns the sum. Computes the gradients of that loss, sums them over all workers and makes
-/// one optimizer step on every replica; when the loss is not finite, parameters and state stay as they are. Collective. This is
-/// the one place that chooses between the plain way and the fused ones; all end with the same bits:
+/// Sums the last `loss` over all workers and returns the sum. Computes the gradients of that loss, sums them over all workers and
+/// makes one optimizer step on every replica; when the loss is not finite, parameters and state stay as they are. Collective.
+/// This is the one place that chooses between the plain way and the fused ones; all end with the same bits:
 ///
-/// 1. an engine that can do everything at once does;
-/// 2. with an element-wise optimizer, and a communicator that can, each worker sums and updates its own slice of the parameters
+/// 1. with an element-wise optimizer, and a communicator that can, each worker sums and updates its own slice of the parameters
 ///    for all (the idea of Rajbhandari et al., "ZeRO", SC '20). `model.gradients()` are then unspecified;
-/// 3. otherwise: `all_reduce`, then `step` on every worker. Write these lines yourself when you want to see or clip gradients.
+/// 2. otherwise: `all_reduce`, then `step` on every worker. Write these lines yourself when you want to see or clip gradients.
 template <class ModelType, class Comm, class OptimizerType, class State>
-double backward_average_update(ModelType& model, double loss, Comm& comm, OptimizerType const& optimizer, State& state) {
+double backward_average_update(ModelType& model, Comm& comm, OptimizerType const& optimizer, State& state) {
     using T = typename ModelType::value_type;
-    if constexpr (FusesStep<ModelType, Comm, OptimizerType, State>) {
-        return model.backward_average_update(loss, comm, optimizer, state);
-    } else if constexpr (updates_in_slices<Comm, OptimizerType, T>) {
+    if constexpr (updates_in_slices<Comm, OptimizerType, T>) {
         model.backward();
         auto const update = [&](std::size_t offset, std::span<T> parameters, std::span<T const> gradients) {
             optimizer.update(offset, parameters, gradients, state);
         };
-        double const sum = comm.reduce_update(loss, model.gradients(), model.shared_parameters(), update);
+        double const sum = reduce_update(comm, model.losses(), model.gradients(), model.shared_parameters(), update);
         if (std::isfinite(sum)) { optimizer.end_step(state); }
         return sum;
     } else {
-        loss = all_reduce_sum(comm, loss);
-        if (!std::isfinite(loss)) { return loss; }
+        auto const losses = model.losses();
+        all_reduce(comm, losses);
+        if (!std::isfinite(losses[0])) { return losses[0]; }
         model.backward();
-        comm.all_reduce(model.gradients());
+        all_reduce(comm, model.gradients());
         optimizer.step(model.parameters(), std::span<T const>{model.gradients()}, state);
-        return loss;
+        return losses[0];
     }
 }
 

@@ -82,6 +82,8 @@ void check_epoch(std::vector<DataLoader<Numbers>>& all, std::size_t samples, Dat
             ASSERT_FALSE(at[rank] == all[rank].end());
             auto const batch = *at[rank]++;
             ASSERT_EQ(batch.first_row, rows);
+            ASSERT_EQ(batch.shard_rows, all[0].shard_rows());
+            ASSERT_TRUE(batch.rows() == 0 || batch.first_row % batch.shard_rows == 0);
             ASSERT_EQ(batch.step_in_epoch, step);
             ASSERT_LE(batch.rows(), all[rank].max_rows());
             ASSERT_EQ(batch.inputs.rows(), batch.rows());
@@ -109,8 +111,9 @@ TEST(DataLoader, VisitsEverySampleOnce) {
                 for (bool const drop_last : {false, true}) {
                     for (bool const shuffle : {false, true}) {
                         if (drop_last && batch_size > samples) { continue; }
-                        DataLoaderOptions const options{
+                        DataLoaderOptions options{
                             .batch_size = batch_size, .shuffle = shuffle, .drop_last = drop_last, .seed = 5};
+                        if (samples % 2 == 0) { options.shard_rows = 3; }
                         auto all = loaders(samples, workers, options);
                         for (int epoch = 0; epoch < 2; ++epoch) {
                             SCOPED_TRACE(testing::Message() << samples << " samples, batch " << batch_size << ", " << workers

@@ -43,20 +43,34 @@ TEST(StepsPerEpoch, CountsFullBatchesAndTheTail) {
 TEST(WorkerPart, TogetherTheyAreTheBatch) {
     for (std::size_t size = 0; size <= 70; ++size) {
         for (std::size_t const workers : {1U, 2U, 3U, 4U, 7U, 64U, 100U}) {
-            std::size_t next = 5;
-            std::size_t smallest = size;
-            std::size_t largest = 0;
-            for (std::size_t rank = 0; rank < workers; ++rank) {
-                auto const part = lockstep::worker_part(Range{5, 5 + size}, rank, workers);
-                ASSERT_EQ(part.first, next) << size << " rows, rank " << rank << " of " << workers;
-                next = part.last;
-                smallest = std::min(smallest, part.size());
-                largest = std::max(largest, part.size());
+            for (std::size_t const shard_rows : {std::size_t{1}, std::size_t{4}, std::size_t{16}, ~std::size_t{0}}) {
+                std::size_t next = 5;
+                std::size_t smallest = size;
+                std::size_t largest = 0;
+                for (std::size_t rank = 0; rank < workers; ++rank) {
+                    auto const part = lockstep::worker_part(Range{5, 5 + size}, rank, workers, shard_rows);
+                    ASSERT_EQ(part.first, next) << size << " rows, rank " << rank << " of " << workers;
+                    ASSERT_TRUE(part.size() == 0 || (part.first - 5) % shard_rows == 0) << "a shard is divided";
+                    next = part.last;
+                    auto const shards = lockstep::count_shards(part.size(), shard_rows);
+                    smallest = std::min(smallest, shards);
+                    largest = std::max(largest, shards);
+                }
+                ASSERT_EQ(next, 5 + size);
+                ASSERT_LE(largest - smallest, 1U);
             }
-            ASSERT_EQ(next, 5 + size);
-            ASSERT_LE(largest - smallest, 1U);
         }
     }
+}
+
+TEST(WorkerPart, UsualShardsLeaveNobodyWithoutWork) {
+    EXPECT_EQ(lockstep::default_shard_rows(64, 1), 16U);
+    EXPECT_EQ(lockstep::default_shard_rows(64, 4), 16U);
+    EXPECT_EQ(lockstep::default_shard_rows(64, 5), 8U);
+    EXPECT_EQ(lockstep::default_shard_rows(33, 4), 8U);
+    EXPECT_EQ(lockstep::default_shard_rows(64, 16), 4U);
+    EXPECT_EQ(lockstep::default_shard_rows(64, 100), 1U);
+    EXPECT_EQ(lockstep::default_shard_rows(3, 2), 2U);
 }
 
 TEST(GlobalBatch, IsShortOnlyAtTheEnd) {

@@ -65,7 +65,7 @@ struct SmallNetwork {
     void backward(std::vector<T> const& dy) {
         auto const slopes = workspace.output_gradient();
         for (std::size_t i = 0; i < dy.size(); ++i) { slopes[i][0] = dy[i]; }
-        workspace.backward(parameters.data(), gradients.data(), PassContext{});
+        workspace.backward(parameters.data(), lockstep::PartialSums<T>{gradients.span(), gradients.size()}, PassContext{});
     }
 };
 

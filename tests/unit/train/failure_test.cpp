@@ -131,7 +131,7 @@ TEST(Failure, InTheLoss) {
         return "row " + std::to_string(row) + " of the batch has label 99, the network has 5 outputs (labels 0 to 4)";
     };
     expect_failure({.train = {.mislabelled = 5}}, 0, text(5));
-    expect_failure({.train = {.mislabelled = 84}}, 2, text(4));
+    expect_failure({.train = {.mislabelled = 84}}, 2, text(8)); // the third worker has rows 16 to 29 of each batch of 30
 }
 
 TEST(Failure, InEvaluation) {
