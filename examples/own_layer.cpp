@@ -14,14 +14,15 @@ using namespace lockstep;
 namespace {
 
 /// An element-wise layer, y = x / (1 + exp(-x)): two functions on scalars. (If y is enough, leave x out of `backward`.)
+/// `math::exp` has the same bits on every machine, unlike `std::exp`.
 struct SiLU {
     template <class T>
     static T forward(T x) {
-        return x / (T{1} + std::exp(-x));
+        return x / (T{1} + math::exp(-x));
     }
     template <class T>
     static T backward(T x, T y, T dy) {
-        T const sigmoid = T{1} / (T{1} + std::exp(-x));
+        T const sigmoid = T{1} / (T{1} + math::exp(-x));
         return dy * (sigmoid + y * (T{1} - sigmoid));
     }
 };

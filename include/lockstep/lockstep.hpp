@@ -10,6 +10,7 @@
 #include "lockstep/core/assert.hpp"
 #include "lockstep/core/error.hpp"
 #include "lockstep/core/hash.hpp"
+#include "lockstep/core/math.hpp"
 #include "lockstep/core/random.hpp"
 #include "lockstep/core/rows.hpp"
 #include "lockstep/core/shard_tree.hpp"

@@ -55,4 +55,10 @@ concept RowSource = requires(S const& source, std::size_t row, std::span<T, S::w
     source.load(row, destination);
 };
 
+/// The index of the first of the largest scalars of a row that is not empty.
+template <class T, std::size_t Width>
+[[nodiscard]] constexpr std::size_t argmax(std::span<T, Width> row) noexcept {
+    return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
 } // namespace lockstep

@@ -1,11 +1,12 @@
 #pragma once
 
+#include "lockstep/core/math.hpp"
 #include "lockstep/core/random.hpp"
 #include "lockstep/nn/layer.hpp"
+#include "lockstep/nn/softmax.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -44,11 +45,11 @@ struct ReLU {
 struct Tanh {
     template <class T>
     [[nodiscard]] static T forward(T x) noexcept {
-        return std::tanh(x);
+        return math::tanh(x);
     }
     template <class T>
     [[nodiscard]] static constexpr T backward(T y, T dy) noexcept {
-        return dy * (T{1} - y * y);
+        return math::product(dy, T{1} - math::product(y, y));
     }
 };
 
@@ -56,11 +57,11 @@ struct Tanh {
 struct Sigmoid {
     template <class T>
     [[nodiscard]] static T forward(T x) noexcept {
-        return T{1} / (T{1} + std::exp(-x));
+        return T{1} / (T{1} + math::exp(-x));
     }
     template <class T>
     [[nodiscard]] static constexpr T backward(T y, T dy) noexcept {
-        return dy * y * (T{1} - y);
+        return math::product(dy * y, T{1} - y);
     }
 };
 
@@ -77,10 +78,8 @@ struct LogSoftmax {
         for (std::size_t r = 0; r < pass.x.rows(); ++r) {
             auto const x = pass.x[r];
             auto const y = pass.y[r];
-            auto const largest = *std::max_element(x.begin(), x.end());
-            auto sum = largest * 0; // a row with NaN or infinity stays not finite
-            for (auto const value : x) { sum += std::exp(value - largest); }
-            auto const rest = std::log(sum);
+            auto const [largest, sum] = detail::exponentials(x);
+            auto const rest = math::log(sum);
             // Never x - (largest + rest): among large logits the sum would lose the digits of `rest`.
             for (std::size_t i = 0; i < x.size(); ++i) { y[i] = (x[i] - largest) - rest; }
         }
@@ -91,7 +90,7 @@ struct LogSoftmax {
             auto const dy = pass.dy[r];
             auto const dx = pass.dx[r];
             auto const sum = std::accumulate(dy.begin(), dy.end(), dy[0] * 0);
-            for (std::size_t i = 0; i < y.size(); ++i) { dx[i] = dy[i] - std::exp(y[i]) * sum; }
+            for (std::size_t i = 0; i < y.size(); ++i) { dx[i] = dy[i] - math::product(math::exp(y[i]), sum); }
         }
     }
 };
@@ -104,10 +103,8 @@ struct Softmax {
         for (std::size_t r = 0; r < pass.x.rows(); ++r) {
             auto const x = pass.x[r];
             auto const y = pass.y[r];
-            auto const largest = *std::max_element(x.begin(), x.end());
-            auto sum = largest * 0;
-            for (std::size_t i = 0; i < x.size(); ++i) { sum += y[i] = std::exp(x[i] - largest); }
-            for (auto& value : y) { value /= sum; }
+            auto const row = detail::exponentials(x, [&](std::size_t i, auto exponential) { y[i] = exponential; });
+            for (auto& value : y) { value /= row.sum; }
         }
     }
     static void backward(auto const& pass) noexcept {
@@ -115,8 +112,9 @@ struct Softmax {
             auto const y = pass.y[r];
             auto const dy = pass.dy[r];
             auto const dx = pass.dx[r];
-            auto const dot = std::inner_product(y.begin(), y.end(), dy.begin(), dy[0] * 0);
-            for (std::size_t i = 0; i < y.size(); ++i) { dx[i] = y[i] * (dy[i] - dot); }
+            auto dot = dy[0] * 0;
+            for (std::size_t i = 0; i < y.size(); ++i) { dot += math::product(y[i], dy[i]); }
+            for (std::size_t i = 0; i < y.size(); ++i) { dx[i] = math::product(y[i], dy[i] - dot); }
         }
     }
 };
@@ -149,7 +147,7 @@ private:
             for (std::size_t block = 0; block < blocks; ++block) {
                 auto const words = stream.block((context.first_row + r) * blocks + block);
                 for (std::size_t i = 4 * block; i < std::min(4 * block + 4, Width); ++i) {
-                    out[r][i] = words[i % 4] < threshold ? T{0} : in[r][i] * scale;
+                    out[r][i] = words[i % 4] < threshold ? T{0} : math::product(in[r][i], scale);
                 }
             }
         }

@@ -1,11 +1,12 @@
 #pragma once
 
 #include "lockstep/core/error.hpp"
+#include "lockstep/core/math.hpp"
 #include "lockstep/core/rows.hpp"
 #include "lockstep/nn/layer.hpp"
+#include "lockstep/nn/softmax.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -117,10 +118,7 @@ struct CrossEntropyLoss {
         for (std::size_t r = 0; r < outputs.rows(); ++r) {
             auto const x = outputs[r];
             auto const label = detail::checked_label<Out>(targets, r);
-            T const largest = *std::max_element(x.begin(), x.end());
-            T sum = 0;
-            for (auto const logit : x) { sum += std::exp(logit - largest); }
-            total += static_cast<double>(std::log(sum) - (x[label] - largest));
+            total += of_row(detail::exponentials(x), x[label]);
         }
         return total;
     }
@@ -132,15 +130,19 @@ struct CrossEntropyLoss {
             auto const x = outputs[r];
             auto const dx = gradient[r];
             auto const label = detail::checked_label<Out>(targets, r);
-            T const largest = *std::max_element(x.begin(), x.end());
-            T sum = 0;
-            for (std::size_t i = 0; i < Out; ++i) { sum += dx[i] = std::exp(x[i] - largest); }
-            total += static_cast<double>(std::log(sum) - (x[label] - largest));
-            T const factor = scale / sum;
-            for (auto& slope : dx) { slope *= factor; }
+            auto const row = detail::exponentials(x, [&](std::size_t i, T exponential) { dx[i] = exponential; });
+            total += of_row(row, x[label]);
+            T const factor = scale / row.sum;
+            for (auto& slope : dx) { slope = math::product(slope, factor); }
             dx[label] -= scale;
         }
         return total;
+    }
+
+private:
+    template <class T>
+    [[nodiscard]] static double of_row(detail::RowExponentials<T> const& row, T logit) noexcept {
+        return static_cast<double>(math::log(row.sum) - (logit - row.largest));
     }
 };
 
@@ -180,7 +182,7 @@ struct MSELoss {
             auto const target = targets[r];
             for (std::size_t i = 0; i < Out; ++i) {
                 double const error = static_cast<double>(outputs[r][i] - static_cast<T>(target[i]));
-                total += error * error;
+                total += math::product(error, error);
             }
         }
         return total / static_cast<double>(Out);
@@ -191,7 +193,9 @@ struct MSELoss {
         T const factor = 2 * scale / static_cast<T>(Out);
         for (std::size_t r = 0; r < outputs.rows(); ++r) {
             auto const target = targets[r];
-            for (std::size_t i = 0; i < Out; ++i) { gradient[r][i] = factor * (outputs[r][i] - static_cast<T>(target[i])); }
+            for (std::size_t i = 0; i < Out; ++i) {
+                gradient[r][i] = math::product(factor, outputs[r][i] - static_cast<T>(target[i]));
+            }
         }
         return value(outputs, targets);
     }

@@ -286,10 +286,7 @@ Prediction<T, Net::outputs> Model<Net, EngineType, T>::predict(Array const& x) {
         forward(Rows<detail::Element<Array> const, Net::inputs>{values.data() + first * Net::inputs, count});
         auto const scores = outputs();
         result.scores.insert(result.scores.end(), scores.data(), scores.data() + count * Net::outputs);
-        for (std::size_t r = 0; r < count; ++r) {
-            auto const row = scores[r];
-            result.classes.push_back(static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin()));
-        }
+        for (std::size_t r = 0; r < count; ++r) { result.classes.push_back(argmax(scores[r])); }
     }
     return result;
 }

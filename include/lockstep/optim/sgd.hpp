@@ -3,6 +3,7 @@
 #include "lockstep/core/aligned_buffer.hpp"
 #include "lockstep/core/assert.hpp"
 #include "lockstep/core/error.hpp"
+#include "lockstep/core/math.hpp"
 #include "lockstep/optim/optimizer.hpp"
 
 #include <cmath>
@@ -57,41 +58,21 @@ struct SGD {
         end_step(state);
     }
 
-    // Never inlined, as the loops of comm/tree_sum.hpp.
     template <class T>
-    [[gnu::noinline]] void update(std::size_t offset, std::span<T> parameters, std::span<std::type_identity_t<T> const> gradients,
-                                  State<T>& state) const {
+    void update(std::size_t offset, std::span<T> parameters, std::span<std::type_identity_t<T> const> gradients,
+                State<T>& state) const {
         LOCKSTEP_ASSERT(1, parameters.size() == gradients.size(), "one gradient for each parameter");
-        auto const rate = static_cast<T>(lr);
-        auto const decay = static_cast<T>(weight_decay);
-        std::size_t const size = parameters.size();
-        T* const p = parameters.data();
-        T const* const g = gradients.data();
-        if (momentum == 0) {
-            if (decay == 0) {
-                for (std::size_t i = 0; i < size; ++i) { p[i] -= rate * g[i]; }
-            } else {
-                for (std::size_t i = 0; i < size; ++i) { p[i] -= rate * (g[i] + decay * p[i]); }
-            }
-            return;
-        }
-        LOCKSTEP_ASSERT(1, offset + size <= state.velocity.size(), "the optimizer's state was made for these parameters");
-        T* const v = state.velocity.data() + offset;
-        // The first step takes the gradient itself: as if the old velocity were 0 and there were no dampening.
+        LOCKSTEP_ASSERT(1, momentum == 0 || offset + parameters.size() <= state.velocity.size(),
+                        "the optimizer's state was made for these parameters");
+        T* const velocity = momentum == 0 ? nullptr : state.velocity.data() + offset;
         bool const first = state.steps == 0;
-        T const keep = first ? T{0} : static_cast<T>(momentum);
-        T const take = first ? T{1} : static_cast<T>(1 - dampening);
-        if (nesterov) {
-            for (std::size_t i = 0; i < size; ++i) {
-                T const gradient = g[i] + decay * p[i];
-                v[i] = keep * v[i] + take * gradient;
-                p[i] -= rate * (gradient + static_cast<T>(momentum) * v[i]);
-            }
+        if (weight_decay == 0) {
+            update(parameters, gradients.data(), velocity, first, [](T gradient, T) { return gradient; });
         } else {
-            for (std::size_t i = 0; i < size; ++i) {
-                v[i] = keep * v[i] + take * (g[i] + decay * p[i]);
-                p[i] -= rate * v[i];
-            }
+            update(parameters, gradients.data(), velocity, first,
+                   [decay = static_cast<T>(weight_decay)](T gradient, T parameter) {
+                       return gradient + math::product(decay, parameter);
+                   });
         }
     }
 
@@ -101,6 +82,35 @@ struct SGD {
     }
 
 private:
+    // Never inlined, as the loops of comm/tree_sum.hpp.
+    template <class T, class Decayed>
+    [[gnu::noinline]] void update(std::span<T> parameters, T const* g, T* v, bool first, Decayed const& decayed) const {
+        using math::product;
+        auto const rate = static_cast<T>(lr);
+        std::size_t const size = parameters.size();
+        T* const p = parameters.data();
+        if (momentum == 0) {
+            for (std::size_t i = 0; i < size; ++i) { p[i] -= product(rate, decayed(g[i], p[i])); }
+            return;
+        }
+        // The first step takes the gradient itself: as if the old velocity were 0 and there were no dampening.
+        T const keep = first ? T{0} : static_cast<T>(momentum);
+        T const take = first ? T{1} : static_cast<T>(1 - dampening);
+        if (nesterov) {
+            auto const ahead = static_cast<T>(momentum);
+            for (std::size_t i = 0; i < size; ++i) {
+                T const gradient = decayed(g[i], p[i]);
+                v[i] = product(keep, v[i]) + product(take, gradient);
+                p[i] -= product(rate, gradient + product(ahead, v[i]));
+            }
+        } else {
+            for (std::size_t i = 0; i < size; ++i) {
+                v[i] = product(keep, v[i]) + product(take, decayed(g[i], p[i]));
+                p[i] -= product(rate, v[i]);
+            }
+        }
+    }
+
     static void check(char const* name, double value) {
         if (!std::isfinite(value) || value < 0) {
             throw ArgumentError(detail::concat("SGD: ", name, " must be a finite number of at least 0, got ", value));

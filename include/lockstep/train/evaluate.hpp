@@ -2,12 +2,12 @@
 
 #include "lockstep/comm/communicator.hpp"
 #include "lockstep/comm/progress.hpp"
+#include "lockstep/core/rows.hpp"
 #include "lockstep/data/data_loader.hpp"
 #include "lockstep/nn/losses.hpp"
 #include "lockstep/nn/model.hpp"
 #include "lockstep/train/metrics.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -118,9 +118,7 @@ template <class ModelType, class LossType, class Data, class Comm>
         visited += static_cast<double>(batch.rows());
         if constexpr (LossType::kind == TargetKind::labels) {
             for (std::size_t r = 0; r < outputs.rows(); ++r) {
-                auto const row = outputs[r];
-                auto const best = std::max_element(row.begin(), row.end()) - row.begin();
-                correct += std::cmp_equal(best, batch.targets[r]) ? 1 : 0;
+                correct += std::cmp_equal(argmax(outputs[r]), batch.targets[r]) ? 1 : 0;
             }
         }
     }

@@ -236,7 +236,7 @@ std::uint64_t hash_of_results(std::size_t count, auto const& scalars) {
     return lockstep::Fnv1a{}.add(std::span{y}).value();
 }
 
-// Recorded with g++ 12 -O0 on x86-64. Another value means that replicas on that machine would not move in lockstep with others.
+// Another value means that replicas on this machine would not move in lockstep with others.
 TEST(Math, GivesTheStoredBits) {
     auto const floats = [](std::size_t i) { return std::bit_cast<float>(static_cast<std::uint32_t>(65521 * i)); };
     EXPECT_EQ(hash_of_results<float>((std::size_t{1} << 32U) / 65521, floats), 11326908340816404145U);

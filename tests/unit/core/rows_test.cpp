@@ -43,4 +43,11 @@ TEST(Rows, LoadsOneRowAndConverts) {
     EXPECT_EQ(row, (std::array<float, 2>{250, 255}));
 }
 
+TEST(Argmax, IsTheFirstOfTheLargest) {
+    std::array<float, 4> const values{1, 7, 7, -8};
+    EXPECT_EQ(lockstep::argmax(std::span{values}), 1U);
+    EXPECT_EQ(lockstep::argmax(std::span{values}.first<1>()), 0U);
+    EXPECT_EQ(lockstep::argmax(std::span{values}.last<2>()), 0U);
+}
+
 } // namespace

@@ -2,11 +2,13 @@
 
 #include "golden/golden.hpp"
 #include "passes.hpp"
+#include "unit/bits.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -141,6 +143,46 @@ TEST(Linear, HasPyTorchsTensors) {
     EXPECT_EQ(tensors[1].shape[0], 5U);
     EXPECT_EQ(tensors[0].size(), 15U);
     EXPECT_EQ(tensors[1].size(), 5U);
+}
+
+/// The bits of a layer's outputs and gradients, in loops as engines have them.
+template <class Layer, class T>
+void add_elementwise(lockstep::Fnv1a& hash) {
+    auto const x = test::sample<T>(1000, 0);
+    auto const dy = test::sample<T>(1000, 1);
+    std::vector<T> y(x.size());
+    std::vector<T> dx(x.size());
+    std::vector<T> sums(x.size(), T{1}); // CpuEngine sums what backward returns, in the same loop
+    for (std::size_t i = 0; i < x.size(); ++i) { y[i] = Layer::forward(x[i]); }
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        dx[i] = Layer::backward(y[i], dy[i]);
+        sums[i] += dx[i];
+    }
+    test::add(hash, y);
+    test::add(hash, dx);
+    test::add(hash, sums);
+}
+
+template <class Layer, class T>
+void add_rows(lockstep::Fnv1a& hash) {
+    auto const x = test::sample<T>(1000, 2);
+    test::add(hash, test::forward<Layer, 10>(x));
+    test::add(hash, test::backward<Layer, 10>(x, test::sample<T>(1000, 3)));
+}
+
+template <class T>
+std::uint64_t hash_of_layers() {
+    lockstep::Fnv1a hash;
+    add_elementwise<Tanh, T>(hash);
+    add_elementwise<Sigmoid, T>(hash);
+    add_rows<LogSoftmax, T>(hash);
+    add_rows<Softmax, T>(hash);
+    return hash.value();
+}
+
+TEST(Layers, GiveTheStoredBits) {
+    EXPECT_EQ(hash_of_layers<float>(), 9906758679035469155U);
+    EXPECT_EQ(hash_of_layers<double>(), 15591670026187384942U);
 }
 
 } // namespace

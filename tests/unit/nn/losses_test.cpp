@@ -2,6 +2,7 @@
 
 #include "golden/golden.hpp"
 #include "passes.hpp"
+#include "unit/bits.hpp"
 
 #include <lockstep/nn/layers.hpp>
 
@@ -152,6 +153,26 @@ TEST(Losses, NotFiniteOutputsGiveALossThatIsNotFinite) {
             EXPECT_FALSE(std::isfinite(MSELoss::value(outputs, Rows<float const, 3>{targets.data(), 1})));
         }
     }
+}
+
+template <class T>
+std::uint64_t hash_of_losses() {
+    auto const x = test::sample<T>(1000, 0);
+    auto const vectors = test::sample<T>(1000, 1);
+    std::vector<int> labels(100);
+    for (std::size_t i = 0; i < labels.size(); ++i) { labels[i] = static_cast<int>(i % 10); }
+    auto const entropy = compute<CrossEntropyLoss, 10>(x, labels, T{1} / 96);
+    auto const squares = compute<MSELoss, 10>(x, Rows<T const, 10>{vectors.data(), 100}, T{1} / 96);
+    lockstep::Fnv1a hash;
+    test::add(hash, entropy.gradient);
+    test::add(hash, squares.gradient);
+    test::add(hash, std::vector<double>{entropy.value, squares.value});
+    return hash.value();
+}
+
+TEST(Losses, GiveTheStoredBits) {
+    EXPECT_EQ(hash_of_losses<float>(), 5640053665176362002U);
+    EXPECT_EQ(hash_of_losses<double>(), 13586843422396239170U);
 }
 
 } // namespace

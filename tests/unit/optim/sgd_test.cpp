@@ -1,10 +1,13 @@
 #include <lockstep/optim/sgd.hpp>
 
+#include "unit/bits.hpp"
+
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
@@ -156,6 +159,32 @@ TEST(SGD, OfNoParametersDoesNothing) {
     SGD const sgd{.momentum = 0.9};
     auto state = sgd.init<float>(0);
     EXPECT_NO_THROW(sgd.step(std::span<float>{}, std::span<float const>{}, state));
+}
+
+template <class T>
+std::uint64_t hash_of_updates() {
+    lockstep::Fnv1a hash;
+    for (SGD const& sgd : {
+             SGD{.lr = 0.1},
+             SGD{.lr = 0.1, .weight_decay = 0.3},
+             SGD{.lr = 0.1, .momentum = 0.9},
+             SGD{.lr = 0.1, .momentum = 0.9, .dampening = 0.4, .weight_decay = 0.3},
+             SGD{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.3, .nesterov = true},
+         }) {
+        auto p = test::sample<T>(1001, 0);
+        auto state = sgd.init<T>(p.size());
+        for (std::uint32_t step = 1; step < 4; ++step) {
+            auto const g = test::sample<T>(p.size(), step);
+            sgd.step(std::span<T>{p}, std::span<T const>{g}, state);
+        }
+        test::add(hash, p);
+    }
+    return hash.value();
+}
+
+TEST(SGD, GivesTheStoredBits) {
+    EXPECT_EQ(hash_of_updates<float>(), 7863446491376289785U);
+    EXPECT_EQ(hash_of_updates<double>(), 3336954600690412262U);
 }
 
 } // namespace
