@@ -23,10 +23,12 @@ namespace detail {
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
+#ifndef __clang__
 /// The bits of -0.0, in a variable that a compiler must take for one that changes: see `product`. An integer, because a loop that
 /// writes scalars could not keep another scalar in a register: it might be the one that is written to.
 template <class T>
 [[gnu::used]] inline Bits<T> negative_zero = Bits<T>{1} << (8 * sizeof(T) - 1);
+#endif
 
 } // namespace detail
 
