@@ -37,6 +37,7 @@
 #include "lockstep/train/agreement.hpp"
 #include "lockstep/train/console_reporter.hpp"
 #include "lockstep/train/evaluate.hpp"
+#include "lockstep/train/fused_step.hpp"
 #include "lockstep/train/metrics.hpp"
 #include "lockstep/train/reporter.hpp"
 #include "lockstep/train/trainer.hpp"

@@ -49,7 +49,7 @@ public:
     /// See `SumsTrees`. Throws ArgumentError as `reduce_in_place`.
     template <Communicable T, class Update>
     double reduce_update(PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters, Update update) {
-        return reduce_in_place(values, gradients, parameters, [&](auto const&) {
+        return reduce_in_place(values, gradients, parameters, [&](auto const&, auto const&) {
             if (gradients.count > 0) { update(std::size_t{0}, parameters, std::span<T const>{gradients}); }
         });
     }
@@ -62,11 +62,11 @@ public:
         check_one(values);
         check_one(gradients);
         if (std::isfinite(values[0])) {
-            use([&]<class... Own>(std::size_t first, std::size_t count, T* result, Own const&... own) {
-                T const* from = gradients.data() + first;
-                if constexpr (sizeof...(Own) == 1) { from = (own(0), ...); }
-                if (from != result) { std::copy_n(from, count, result); }
-            });
+            auto const total = [&]<class... Own>(std::size_t first, std::size_t, T*, Own const&... own) -> T const* {
+                if constexpr (sizeof...(Own) == 1) { return (own(std::size_t{0}), ...); }
+                return gradients.data() + first;
+            };
+            use(total, [](std::size_t, std::size_t) {});
         }
         return values[0];
     }

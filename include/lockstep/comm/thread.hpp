@@ -104,16 +104,12 @@ public:
     /// See `SumsTrees`. Collective. Throws ArgumentError as `reduce_in_place`.
     template <Communicable T, class Update>
     double reduce_update(PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters, Update update) {
-        return reduce_in_place(values, gradients, parameters, [&](auto const& total, std::span<detail::Post const> posts) {
-            alignas(alignment) std::array<T, reduction_piece_bytes / sizeof(T)> sums; // not back into the gradients: their lines
-            for_each_piece<T>(gradients.count, [&](std::size_t first, std::size_t count) { // would have to leave the cache again
-                auto const piece = parameters.subspan(first, count);
-                total(first, count, sums.data());
-                update(first, piece, std::span<T const>{sums.data(), count});
-                for (auto const& post : posts) {
-                    auto* const destination = static_cast<T*>(post.parameters);
-                    if (destination != parameters.data()) { std::copy_n(piece.data(), count, destination + first); }
-                }
+        return reduce_in_place(values, gradients, parameters, [&](auto const& total, auto const& spread) {
+            alignas(alignment) std::array<T, reduction_piece_bytes / sizeof(T)> scratch;
+            for_each_piece<T>(gradients.count, [&](std::size_t first, std::size_t count) {
+                T const* const sums = total(first, count, scratch.data());
+                update(first, parameters.subspan(first, count), std::span<T const>{sums, count});
+                spread(first, count);
             });
         });
     }
@@ -133,7 +129,7 @@ public:
             plan_.total([&](detail::TreePlan::Source const& source) { return posts[source.rank].losses[source.number]; });
         std::exception_ptr error;
         try {
-            if (std::isfinite(sum)) { use(total_of(posts, gradients), posts); }
+            if (std::isfinite(sum)) { use(total_of(posts, gradients), spread_to(posts, parameters)); }
         } catch (...) { error = std::current_exception(); } // the others still use this worker's memory
         group_.part(rank_, posts[index()].call);
         if (error) {
@@ -180,11 +176,11 @@ private:
         };
     }
 
-    /// What `reduce_in_place` hands on: writes the total of elements to a place.
+    /// What `reduce_in_place` hands on.
     template <class T>
     [[nodiscard]] auto total_of(std::span<detail::Post const> posts, PartialSums<T> const& gradients) const {
-        return [this, posts, size = gradients.count]<class... Own>(std::size_t first, std::size_t count, T* result,
-                                                                   Own const&... own) {
+        return [this, posts, size = gradients.count]<class... Own>(std::size_t first, std::size_t count, T* scratch,
+                                                                   Own const&... own) -> T const* {
             auto const posted = posted_sums<T>(posts, size, first);
             auto const at = [&](std::size_t i) -> T* {
                 if constexpr (sizeof...(Own) == 1) {
@@ -193,7 +189,16 @@ private:
                 }
                 return posted(i);
             };
-            plan_.sum<T>(count, at, result);
+            return plan_.sum_somewhere<T>(count, at, scratch);
+        };
+    }
+    template <class T>
+    [[nodiscard]] static auto spread_to(std::span<detail::Post const> posts, std::span<T> parameters) {
+        return [posts, parameters](std::size_t first, std::size_t count) {
+            for (auto const& post : posts) {
+                auto* const destination = static_cast<T*>(post.parameters);
+                if (destination != parameters.data()) { std::copy_n(parameters.data() + first, count, destination + first); }
+            }
         };
     }
 

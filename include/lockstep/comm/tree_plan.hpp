@@ -98,6 +98,14 @@ public:
         }
     }
 
+    /// The same without a copy where there is but one sum: returns where the totals are, in `scratch` or there.
+    template <Communicable T, class At>
+    [[nodiscard]] T const* sum_somewhere(std::size_t count, At const& at, T* scratch) const {
+        if (merges_.empty()) { return at(std::size_t{0}); }
+        sum<T>(count, at, scratch);
+        return scratch;
+    }
+
     /// The total of one number per source, value_of(source), which stay as they are.
     template <class ValueOf>
     [[nodiscard]] double total(ValueOf const& value_of) {

@@ -49,6 +49,7 @@ class SimdEngine::Workspace<OperationList<Operations...>, T> {
 
 public:
     static constexpr bool sums_in_shards = true;
+    static constexpr bool backward_in_parts = true;
 
 private:
     static constexpr auto widths = List::widths;
@@ -58,8 +59,11 @@ private:
     using Operation = detail::type_at<Index, Operations...>;
 
 public:
-    void reserve(std::size_t rows) {
+    /// `partial_sums`: as the DataLoader says (max_partial_sums).
+    void reserve(std::size_t rows, std::size_t partial_sums = 1) {
         memory_.reserve(rows);
+        std::size_t const blocks = partial_sums * max_block_rows * max_features;
+        if (blocks_.size() < blocks) { blocks_ = AlignedBuffer<T>(blocks); }
         if (row_.size() == 0) { row_ = AlignedBuffer<T>(inputs); }
         // For the parameter gradients of row layers, one shard on each level of the tree.
         std::size_t const levels = std::bit_width(rows);
@@ -125,6 +129,28 @@ public:
                 }
             });
         });
+    }
+
+    /// In place of the second part, for those rows of the matrices that begin in `own`: calls update(first, count, own_sum) for
+    /// the gradients' elements [first, first + count) when this worker's sum `number` of them is at own_sum(number), where it
+    /// stays until the call returns; and update(first, count) for all other elements of `own`, when their sums are in
+    /// `gradients`.
+    template <class Update>
+    void update_weights(Range own, Update const& update) {
+        reserve(rows_, shards_.sums());
+        std::size_t next = own.first;
+        detail::simd::with_kernels(set_, [&]<class Kernels>(Kernels) {
+            detail::for_each_index<List::size>([&](auto index) {
+                using Op = Operation<index()>;
+                if constexpr (detail::simd::is_linear<Op>) {
+                    if (next < std::min(Op::weight, own.last)) { update(next, std::min(Op::weight, own.last) - next); }
+                    next = std::max(next, Op::weight + Op::inputs * Op::outputs);
+                    for_each_block<Kernels, index()>(
+                        own, [&](Range outputs, Range features) { update_block<Kernels, index()>(outputs, features, update); });
+                }
+            });
+        });
+        if (next < own.last) { update(next, own.last - next); }
     }
 
 private:
@@ -209,7 +235,7 @@ private:
             return element <= Op::weight ? 0 : std::min(Op::outputs, (element - Op::weight + Op::inputs - 1) / Op::inputs);
         };
         Range const outputs{first_row_from(of.first), first_row_from(of.last)};
-        std::size_t const fit = cached_bytes / (panels() * line * sizeof(T)) / (2 * line) * (2 * line);
+        std::size_t const fit = cached_bytes / (std::max<std::size_t>(rows_, 1) * sizeof(T)) / (2 * line) * (2 * line);
         std::size_t const features_at_once = std::clamp<std::size_t>(fit, 4 * line, max_features);
         for (std::size_t feature = 0; feature < Op::inputs; feature += features_at_once) {
             Range const features{feature, std::min(Op::inputs, feature + features_at_once)};
@@ -220,6 +246,23 @@ private:
     }
     static constexpr std::size_t cached_bytes = std::size_t{256} << 10U;
     static constexpr std::size_t max_features = 1024;
+    static constexpr std::size_t max_block_rows = 12; // of any instruction set
+
+    template <class Kernels, std::size_t Index, class Update>
+    void update_block(Range outputs, Range features, Update const& update) {
+        using Op = Operation<Index>;
+        if (rows_ != 0) {
+            shards_.for_each_sum([&](std::size_t number, Range rows) {
+                block_gradient<Kernels, Index>(outputs, features, rows, blocks_.data() + number * max_block_rows * max_features,
+                                               max_features);
+            });
+        }
+        for (std::size_t output = outputs.first; output < outputs.last; ++output) {
+            update(Op::weight + output * Op::inputs + features.first, features.size(), [&](std::size_t number) {
+                return blocks_.data() + (number * max_block_rows + output - outputs.first) * max_features;
+            });
+        }
+    }
 
     template <class Kernels, std::size_t Index>
     void block_gradient(Range outputs, Range features, Range rows, T* to, std::size_t stride) {
@@ -266,6 +309,7 @@ private:
     Memory memory_;
     AlignedBuffer<T> row_;
     AlignedBuffer<T> scratch_;
+    AlignedBuffer<T> blocks_; ///< gradients of one block, for each partial sum
 };
 
 } // namespace lockstep

@@ -82,6 +82,9 @@ public:
     using value_type = T;
     using Workspace = typename EngineType::template Workspace<detail::plan_of<Net, T>, T>;
 
+    /// The engine's backward pass can be had in parts, see `backward_slopes`.
+    static constexpr bool backward_in_parts = requires { Workspace::backward_in_parts; };
+
     /// Starts from PyTorch's default distribution, uniform in ±1/sqrt(in); the same seed gives the same bits on every compiler.
     explicit Model(Seed seed)
         : seed_{static_cast<std::uint64_t>(seed)}, parameters_{std::make_shared<AlignedBuffer<T>>(Net::template buffer_size<T>)},
@@ -122,8 +125,12 @@ public:
     /// Takes all memory for batches of up to `rows` rows now, so that no later step allocates; `partial_sums` as the DataLoader
     /// says (max_partial_sums).
     void reserve(std::size_t rows, std::size_t partial_sums = 1) {
-        workspace_.reserve(rows);
-        if constexpr (requires { Workspace::sums_in_shards; }) { reserve_sums(partial_sums); }
+        if constexpr (requires { Workspace::sums_in_shards; }) {
+            workspace_.reserve(rows, partial_sums);
+            reserve_sums(partial_sums);
+        } else {
+            workspace_.reserve(rows);
+        }
     }
 
     /// Switches Dropout and the like on (`train`, the state of a new model) or off (`eval`).
@@ -199,6 +206,16 @@ public:
 
     /// Writes this worker's part of the gradients; summed over the workers they are those of the batch's mean loss.
     void backward() { workspace_.backward(parameters_->data(), gradients(), context_); }
+
+    /// `backward` in parts, where the engine has them, for those who sum and update themselves (train/fused_step.hpp): the first
+    /// part gives all gradients but the weights' of linear layers; the second these, but only of those rows of the matrices that
+    /// begin in elements `of` of the buffer; and in place of the second, for rows that begin in `own`, `update_weights` calls
+    /// update(first, count, own_sum) for each piece when this worker's sum `number` of it is at own_sum(number), and
+    /// update(first, count) for the elements of `own` that the first part gives.
+    void backward_slopes() requires(backward_in_parts) { workspace_.backward_slopes(parameters_->data(), gradients(), context_); }
+    void weight_gradients(Range of) requires(backward_in_parts) { workspace_.weight_gradients(gradients(), of); }
+    template <class Update>
+    requires(backward_in_parts) void update_weights(Range own, Update const& update) { workspace_.update_weights(own, update); }
 
     /// Classes and scores of any number of rows, in evaluation mode: `x` is anything contiguous and row-major with n x inputs
     /// scalars (xtensor containers and adaptors, spans, vectors). It is a forward pass: no `backward` of an earlier

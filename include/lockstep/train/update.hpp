@@ -2,6 +2,7 @@
 
 #include "lockstep/comm/communicator.hpp"
 #include "lockstep/optim/optimizer.hpp"
+#include "lockstep/train/fused_step.hpp"
 
 #include <cmath>
 #include <concepts>
@@ -30,13 +31,16 @@ void synchronize(ModelType& model, Comm& comm, OptimizerType const&) {
 /// makes one optimizer step on every replica; when the loss is not finite, parameters and state stay as they are. Collective.
 /// This is the one place that chooses between the plain way and the fused ones; all end with the same bits:
 ///
-/// 1. with an element-wise optimizer, and a communicator that can, each worker sums and updates its own slice of the parameters
+/// 1. where engine, communicator and optimizer can do everything at once, they do (train/fused_step.hpp);
+/// 2. with an element-wise optimizer, and a communicator that can, each worker sums and updates its own slice of the parameters
 ///    for all (the idea of Rajbhandari et al., "ZeRO", SC '20). `model.gradients()` are then unspecified;
-/// 2. otherwise: `all_reduce`, then `step` on every worker. Write these lines yourself when you want to see or clip gradients.
+/// 3. otherwise: `all_reduce`, then `step` on every worker. Write these lines yourself when you want to see or clip gradients.
 template <class ModelType, class Comm, class OptimizerType, class State>
 double backward_average_update(ModelType& model, Comm& comm, OptimizerType const& optimizer, State& state) {
     using T = typename ModelType::value_type;
-    if constexpr (updates_in_slices<Comm, OptimizerType, T>) {
+    if constexpr (FusesStep<ModelType, Comm, OptimizerType>) {
+        return fused_step(model, comm, optimizer, state);
+    } else if constexpr (updates_in_slices<Comm, OptimizerType, T>) {
         model.backward();
         auto const update = [&](std::size_t offset, std::span<T> parameters, std::span<T const> gradients) {
             optimizer.update(offset, parameters, gradients, state);
