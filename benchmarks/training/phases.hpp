@@ -78,17 +78,20 @@ struct TimedEngine {
             PhaseTimer const timer{StepPhase::weight_gradients};
             inner_.weight_gradients(gradients, of);
         }
-        template <class Update>
-        void update_weights(Range own, Update const& update) {
+        template <class Update, class Prefetch>
+        void update_weights(Range own, Update const& update, Prefetch const& prefetch) {
             auto& times = own_phase_times();
             auto& weights = times[static_cast<std::size_t>(StepPhase::weight_gradients)];
             auto& updates = times[static_cast<std::size_t>(StepPhase::reduce_update)];
             double const before = updates;
             double const start = detail::now();
-            inner_.update_weights(own, [&](auto const&... arguments) {
-                PhaseTimer const timer{StepPhase::reduce_update};
-                update(arguments...);
-            });
+            inner_.update_weights(
+                own,
+                [&](auto const&... arguments) {
+                    PhaseTimer const timer{StepPhase::reduce_update};
+                    update(arguments...);
+                },
+                prefetch);
             weights += detail::now() - start - (updates - before);
         }
 

@@ -119,22 +119,22 @@ namespace detail {
 
 /// What `reduce_in_place` calls, at its least.
 struct UseArchetype {
-    void operator()(auto const& /*total*/, auto const& /*spread*/) const {}
+    void operator()(auto const& /*sums*/) const {}
 };
 
 } // namespace detail
 
 /// A communicator whose workers can read each other's sums where they are also offers `reduce_in_place(values, gradients,
 /// parameters, use)`, collective, which leaves summing and updating to the caller. It waits until all have come and returns the
-/// total of `values`; when that is finite, each worker's use(total, spread) runs before anybody leaves. In it,
+/// total of `values`; when that is finite, each worker's use(sums) runs before anybody leaves. In it,
 ///
-/// - `total(first, count, scratch)` returns where the total of the gradients' elements [first, first + count) is: in `scratch`,
-/// or
-///   elsewhere. Of each element one worker may ask, once, for the sums serve as scratch, too. `count` elements fit into a piece
-///   (reduction_piece_bytes);
-/// - `total(first, count, scratch, own)` takes own(number) for this worker's sum `number` of these elements, in place of what
-///   `gradients` hold;
-/// - `spread(first, count)` gives what this worker has written to its `parameters` to the others.
+/// - `sums.total(first, count, scratch)` returns where the total of the gradients' elements [first, first + count) is: in
+///   `scratch`, or elsewhere. Of each element one worker may ask, once, for the sums serve as scratch, too. `count` elements fit
+///   into a piece (reduction_piece_bytes);
+/// - `sums.total(first, count, scratch, own)` takes own(number) for this worker's sum `number` of these elements, in place of
+///   what `gradients` hold;
+/// - `sums.prefetch(first, count)` begins to bring into the cache what the others have of them;
+/// - `sums.spread(first, count)` gives what this worker has written to its `parameters` to the others.
 ///
 /// An exception of `use` leaves it on this worker and ends the run.
 template <class C, class T>

@@ -49,7 +49,7 @@ public:
     /// See `SumsTrees`. Throws ArgumentError as `reduce_in_place`.
     template <Communicable T, class Update>
     double reduce_update(PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters, Update update) {
-        return reduce_in_place(values, gradients, parameters, [&](auto const&, auto const&) {
+        return reduce_in_place(values, gradients, parameters, [&](auto const&) {
             if (gradients.count > 0) { update(std::size_t{0}, parameters, std::span<T const>{gradients}); }
         });
     }
@@ -61,13 +61,7 @@ public:
         detail::check_same_tree(values, gradients.leaves);
         check_one(values);
         check_one(gradients);
-        if (std::isfinite(values[0])) {
-            auto const total = [&]<class... Own>(std::size_t first, std::size_t, T*, Own const&... own) -> T const* {
-                if constexpr (sizeof...(Own) == 1) { return (own(std::size_t{0}), ...); }
-                return gradients.data() + first;
-            };
-            use(total, [](std::size_t, std::size_t) {});
-        }
+        if (std::isfinite(values[0])) { use(InPlace<T>{gradients.data()}); }
         return values[0];
     }
 
@@ -88,6 +82,19 @@ public:
     }
 
 private:
+    /// What `reduce_in_place` hands on.
+    template <class T>
+    struct InPlace {
+        T const* gradients;
+        template <class... Own>
+        [[nodiscard]] T const* total(std::size_t first, std::size_t /*count*/, T* /*scratch*/, Own const&... own) const {
+            if constexpr (sizeof...(Own) == 1) { return (own(std::size_t{0}), ...); }
+            return gradients + first;
+        }
+        void prefetch(std::size_t /*first*/, std::size_t /*count*/) const {}
+        void spread(std::size_t /*first*/, std::size_t /*count*/) const {}
+    };
+
     template <class T>
     static void check_one(PartialSums<T> const& sums) {
         if (sums.all.size() != sums.count) {

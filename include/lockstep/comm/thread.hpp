@@ -104,12 +104,12 @@ public:
     /// See `SumsTrees`. Collective. Throws ArgumentError as `reduce_in_place`.
     template <Communicable T, class Update>
     double reduce_update(PartialSums<double> values, PartialSums<T> gradients, std::span<T> parameters, Update update) {
-        return reduce_in_place(values, gradients, parameters, [&](auto const& total, auto const& spread) {
+        return reduce_in_place(values, gradients, parameters, [&](auto const& all) {
             alignas(alignment) std::array<T, reduction_piece_bytes / sizeof(T)> scratch;
             for_each_piece<T>(gradients.count, [&](std::size_t first, std::size_t count) {
-                T const* const sums = total(first, count, scratch.data());
+                T const* const sums = all.total(first, count, scratch.data());
                 update(first, parameters.subspan(first, count), std::span<T const>{sums, count});
-                spread(first, count);
+                all.spread(first, count);
             });
         });
     }
@@ -129,7 +129,7 @@ public:
             plan_.total([&](detail::TreePlan::Source const& source) { return posts[source.rank].losses[source.number]; });
         std::exception_ptr error;
         try {
-            if (std::isfinite(sum)) { use(total_of(posts, gradients), spread_to(posts, parameters)); }
+            if (std::isfinite(sum)) { use(InPlace<T>{*this, posts, parameters}); }
         } catch (...) { error = std::current_exception(); } // the others still use this worker's memory
         group_.part(rank_, posts[index()].call);
         if (error) {
@@ -176,31 +176,50 @@ private:
         };
     }
 
-    /// What `reduce_in_place` hands on.
+    /// What `reduce_in_place` hands on, see `ReducesInPlace`.
     template <class T>
-    [[nodiscard]] auto total_of(std::span<detail::Post const> posts, PartialSums<T> const& gradients) const {
-        return [this, posts, size = gradients.count]<class... Own>(std::size_t first, std::size_t count, T* scratch,
-                                                                   Own const&... own) -> T const* {
-            auto const posted = posted_sums<T>(posts, size, first);
+    class InPlace {
+    public:
+        InPlace(ThreadCommunicator const& comm, std::span<detail::Post const> posts, std::span<T> parameters)
+            : comm_{comm}, posts_{posts}, parameters_{parameters} {}
+
+        template <class... Own>
+        [[nodiscard]] T const* total(std::size_t first, std::size_t count, T* scratch, Own const&... own) const {
+            auto const posted = comm_.posted_sums<T>(posts_, parameters_.size(), first);
             auto const at = [&](std::size_t i) -> T* {
                 if constexpr (sizeof...(Own) == 1) {
-                    auto const& source = plan_.sources()[i];
-                    if (source.rank == static_cast<std::uint32_t>(rank_)) { return (own(source.number), ...); }
+                    auto const& source = comm_.plan_.sources()[i];
+                    if (source.rank == static_cast<std::uint32_t>(comm_.rank_)) { return (own(source.number), ...); }
                 }
                 return posted(i);
             };
-            return plan_.sum_somewhere<T>(count, at, scratch);
-        };
-    }
-    template <class T>
-    [[nodiscard]] static auto spread_to(std::span<detail::Post const> posts, std::span<T> parameters) {
-        return [posts, parameters](std::size_t first, std::size_t count) {
-            for (auto const& post : posts) {
-                auto* const destination = static_cast<T*>(post.parameters);
-                if (destination != parameters.data()) { std::copy_n(parameters.data() + first, count, destination + first); }
+            return comm_.plan_.sum_somewhere<T>(count, at, scratch);
+        }
+
+        void prefetch(std::size_t first, std::size_t count) const {
+            auto const sources = comm_.plan_.sources();
+            auto const posted = comm_.posted_sums<T>(posts_, parameters_.size(), first);
+            for (std::size_t i = 0; i < sources.size(); ++i) {
+                if (sources[i].rank == static_cast<std::uint32_t>(comm_.rank_)) { continue; }
+                T const* const sum = posted(i);
+                for (std::size_t element = 0; element < count; element += alignment / sizeof(T)) {
+                    __builtin_prefetch(sum + element);
+                }
             }
-        };
-    }
+        }
+
+        void spread(std::size_t first, std::size_t count) const {
+            for (auto const& post : posts_) {
+                auto* const destination = static_cast<T*>(post.parameters);
+                if (destination != parameters_.data()) { std::copy_n(parameters_.data() + first, count, destination + first); }
+            }
+        }
+
+    private:
+        ThreadCommunicator const& comm_;
+        std::span<detail::Post const> posts_;
+        std::span<T> parameters_;
+    };
 
     /// Posts this worker's call and data, waits for the others' and returns the posts of all.
     template <Communicable T>

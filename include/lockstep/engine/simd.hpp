@@ -135,8 +135,8 @@ public:
     /// the gradients' elements [first, first + count) when this worker's sum `number` of them is at own_sum(number), where it
     /// stays until the call returns; and update(first, count) for all other elements of `own`, when their sums are in
     /// `gradients`.
-    template <class Update>
-    void update_weights(Range own, Update const& update) {
+    template <class Update, class Prefetch>
+    void update_weights(Range own, Update const& update, Prefetch const& prefetch) {
         reserve(rows_, shards_.sums());
         std::size_t next = own.first;
         detail::simd::with_kernels(set_, [&]<class Kernels>(Kernels) {
@@ -145,8 +145,9 @@ public:
                 if constexpr (detail::simd::is_linear<Op>) {
                     if (next < std::min(Op::weight, own.last)) { update(next, std::min(Op::weight, own.last) - next); }
                     next = std::max(next, Op::weight + Op::inputs * Op::outputs);
-                    for_each_block<Kernels, index()>(
-                        own, [&](Range outputs, Range features) { update_block<Kernels, index()>(outputs, features, update); });
+                    for_each_block<Kernels, index()>(own, [&](Range outputs, Range features) {
+                        update_block<Kernels, index()>(outputs, features, update, prefetch);
+                    });
                 }
             });
         });
@@ -248,9 +249,12 @@ private:
     static constexpr std::size_t max_features = 1024;
     static constexpr std::size_t max_block_rows = 12; // of any instruction set
 
-    template <class Kernels, std::size_t Index, class Update>
-    void update_block(Range outputs, Range features, Update const& update) {
+    template <class Kernels, std::size_t Index, class Update, class Prefetch>
+    void update_block(Range outputs, Range features, Update const& update, Prefetch const& prefetch) {
         using Op = Operation<Index>;
+        for (std::size_t output = outputs.first; output < outputs.last; ++output) {
+            prefetch(Op::weight + output * Op::inputs + features.first, features.size());
+        }
         if (rows_ != 0) {
             shards_.for_each_sum([&](std::size_t number, Range rows) {
                 block_gradient<Kernels, Index>(outputs, features, rows, blocks_.data() + number * max_block_rows * max_features,
@@ -258,9 +262,10 @@ private:
             });
         }
         for (std::size_t output = outputs.first; output < outputs.last; ++output) {
-            update(Op::weight + output * Op::inputs + features.first, features.size(), [&](std::size_t number) {
+            auto const own_sum = [&](std::size_t number) {
                 return blocks_.data() + (number * max_block_rows + output - outputs.first) * max_features;
-            });
+            };
+            Kernels::run(update, Op::weight + output * Op::inputs + features.first, features.size(), own_sum);
         }
     }
 

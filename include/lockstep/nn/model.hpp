@@ -214,8 +214,10 @@ public:
     /// update(first, count) for the elements of `own` that the first part gives.
     void backward_slopes() requires(backward_in_parts) { workspace_.backward_slopes(parameters_->data(), gradients(), context_); }
     void weight_gradients(Range of) requires(backward_in_parts) { workspace_.weight_gradients(gradients(), of); }
-    template <class Update>
-    requires(backward_in_parts) void update_weights(Range own, Update const& update) { workspace_.update_weights(own, update); }
+    template <class Update, class Prefetch>
+    requires(backward_in_parts) void update_weights(Range own, Update const& update, Prefetch const& prefetch) {
+        workspace_.update_weights(own, update, prefetch);
+    }
 
     /// Classes and scores of any number of rows, in evaluation mode: `x` is anything contiguous and row-major with n x inputs
     /// scalars (xtensor containers and adaptors, spans, vectors). It is a forward pass: no `backward` of an earlier

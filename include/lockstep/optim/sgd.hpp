@@ -84,7 +84,7 @@ struct SGD {
 private:
     // Never inlined, as the loops of comm/tree_sum.hpp.
     template <class T, class Decayed>
-    [[gnu::noinline]] void update(std::span<T> parameters, T const* g, T* v, bool first, Decayed const& decayed) const {
+    void update(std::span<T> parameters, T const* g, T* v, bool first, Decayed const& decayed) const {
         using math::product;
         auto const rate = static_cast<T>(lr);
         std::size_t const size = parameters.size();

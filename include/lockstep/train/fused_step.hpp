@@ -34,21 +34,26 @@ double fused_step(ModelType& model, Comm& comm, OptimizerType const& optimizer, 
     model.backward_slopes();
     model.weight_gradients({0, first_own});
     model.weight_gradients({last_own, parameters.size()});
-    auto const use = [&](auto const& total, auto const& spread) {
+    auto const use = [&](auto const& sums) {
         constexpr std::size_t most = reduction_piece_bytes / sizeof(T);
         alignas(alignment) std::array<T, most> scratch;
-        model.update_weights({first_own, last_own}, [&](std::size_t first, std::size_t count, auto const&... own_sum) {
+        auto const update = [&](std::size_t first, std::size_t count, auto const&... own_sum) {
             for (std::size_t begin = 0; begin < count; begin += most) {
                 std::size_t const piece = std::min(most, count - begin);
                 [[maybe_unused]] auto const from_begin = [&](auto const& sum) {
                     return [&](std::size_t number) { return sum(number) + begin; };
                 };
-                T const* const gradients = total(first + begin, piece, scratch.data(), from_begin(own_sum)...);
+                T const* const gradients = sums.total(first + begin, piece, scratch.data(), from_begin(own_sum)...);
                 optimizer.update(first + begin, parameters.subspan(first + begin, piece), std::span<T const>{gradients, piece},
                                  state);
-                spread(first + begin, piece);
+                sums.spread(first + begin, piece);
             }
-        });
+        };
+        auto const prefetch = [&](std::size_t first, std::size_t count) {
+            sums.prefetch(first, count);
+            for (std::size_t i = 0; i < count; i += alignment / sizeof(T)) { __builtin_prefetch(&parameters[first + i], 1); }
+        };
+        model.update_weights({first_own, last_own}, update, prefetch);
     };
     double const sum = comm.reduce_in_place(model.losses(), model.gradients(), parameters, use);
     if (std::isfinite(sum)) { optimizer.end_step(state); }
