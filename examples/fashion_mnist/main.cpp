@@ -55,7 +55,7 @@ Result train(FashionMnist const& data, Options const& options, Communicator auto
     DataLoader train{data.train, comm, {.batch_size = options.batch_size, .seed = options.seed}};
     DataLoader test{data.test, comm, {.batch_size = 500, .shuffle = false}};
     SGD const sgd{.lr = options.lr, .momentum = options.momentum};
-    Trainer trainer{Model<Net>{seed(options.seed)}, CrossEntropyLoss{}, sgd, comm, ConsoleReporter{}};
+    Trainer trainer{Model<Net, CpuEngine>{seed(options.seed)}, CrossEntropyLoss{}, sgd, comm, ConsoleReporter{}};
     return trainer.fit(train, test, {.epochs = options.epochs});
 }
 

@@ -1,5 +1,6 @@
 #include <lockstep/nn/model.hpp>
 
+#include <lockstep/engine/cpu.hpp>
 #include <lockstep/nn/layers.hpp>
 #include <lockstep/optim/sgd.hpp>
 

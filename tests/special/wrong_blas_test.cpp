@@ -3,6 +3,7 @@
 
 #include "wrong_blas.hpp"
 
+#include <lockstep/engine/cpu.hpp>
 #include <lockstep/nn/layers.hpp>
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 
 #include "lockstep/core/random.hpp"
 #include "lockstep/core/rows.hpp"
-#include "lockstep/engine/cpu.hpp"
+#include "lockstep/engine/simd.hpp"
 #include "lockstep/nn/losses.hpp"
 #include "lockstep/nn/model.hpp"
 
@@ -40,7 +40,7 @@ struct GradientCheckOptions {
 /// Compares the gradient of every parameter of `Net` (in double, on random inputs and targets) with a central difference of the
 /// loss. To check a layer of your own, put it between two Linear layers: the first one's gradients pass through the layer's input
 /// gradient. `LossType` is one of nn/losses.hpp or your own.
-template <class Net, class LossType, class EngineType = CpuEngine>
+template <class Net, class LossType, class EngineType = SimdEngine>
 [[nodiscard]] GradientCheckResult gradient_check(LossType const& criterion = {}, GradientCheckOptions const& options = {}) {
     Model<Net, EngineType, double> model{seed(options.seed)};
     model.train(options.training);

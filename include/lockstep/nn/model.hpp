@@ -8,8 +8,8 @@
 #include "lockstep/core/random.hpp"
 #include "lockstep/core/rows.hpp"
 #include "lockstep/core/shard_tree.hpp"
-#include "lockstep/engine/cpu.hpp"
 #include "lockstep/engine/engine.hpp"
+#include "lockstep/engine/simd.hpp"
 #include "lockstep/nn/initialize.hpp"
 #include "lockstep/nn/layers.hpp"
 #include "lockstep/nn/losses.hpp"
@@ -69,7 +69,7 @@ private:
 /// The state of one replica of a network: one buffer of parameters and one of gradients, both in PyTorch's layout (layer after
 /// layer, weight (out, in) row-major, then bias, every tensor's start aligned to 64 bytes, zeros between), and the engine's
 /// activations. `T` is float or double. Move-only: a replica is a lot of memory. Not for use by two threads at once.
-template <class Net, class EngineType = CpuEngine, class T = float>
+template <class Net, class EngineType = SimdEngine, class T = float>
 class Model {
     static_assert(Net::valid);
     static_assert(std::same_as<T, float> || std::same_as<T, double>, "lockstep: the third argument of Model is float or double");

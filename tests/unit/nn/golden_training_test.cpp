@@ -2,6 +2,8 @@
 
 #include "golden/golden.hpp"
 
+#include <lockstep/engine/cpu.hpp>
+#include <lockstep/engine/simd.hpp>
 #include <lockstep/nn/layers.hpp>
 #include <lockstep/optim/sgd.hpp>
 
@@ -13,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -22,14 +25,13 @@ namespace golden_training_test {
 namespace golden = lockstep::golden;
 using lockstep::CpuEngine;
 using lockstep::Linear;
+using lockstep::Model;
 using lockstep::Rows;
+using lockstep::SimdEngine;
 
 template <class... Last>
 using NetWith = lockstep::Sequential<Linear<5, 7>, lockstep::ReLU, Linear<7, 6>, lockstep::Tanh, Linear<6, 4>, lockstep::Sigmoid,
                                      Linear<4, 3>, Last...>;
-
-template <class Net, class T>
-using Model = lockstep::Model<Net, CpuEngine, T>;
 
 template <class T>
 void expect_near(T got, double expected, std::size_t index) {
@@ -38,9 +40,9 @@ void expect_near(T got, double expected, std::size_t index) {
 }
 
 /// The initial parameters under PyTorch's names.
-template <class Net, class T>
-Model<Net, T> start() {
-    Model<Net, T> model{lockstep::seed(99)};
+template <class Net, class Engine, class T>
+Model<Net, Engine, T> start() {
+    Model<Net, Engine, T> model{lockstep::seed(99)};
     auto state = model.state_dict();
     std::size_t at = 0;
     for (auto const* const name : {"0.weight", "0.bias", "2.weight", "2.bias", "4.weight", "4.bias", "6.weight", "6.bias"}) {
@@ -59,8 +61,8 @@ std::vector<T> converted(std::array<double, Size> const& values) {
 }
 
 /// Forward, loss, backward over one batch; the mean loss.
-template <class Loss, class Net, class T>
-double pass(Model<Net, T>& model, golden::Batch batch) {
+template <class Loss, class Net, class Engine, class T>
+double pass(Model<Net, Engine, T>& model, golden::Batch batch) {
     static auto const inputs = converted<T>(golden::inputs);
     static auto const targets = converted<T>(golden::targets);
     std::size_t const rows = batch.last - batch.first;
@@ -75,9 +77,9 @@ double pass(Model<Net, T>& model, golden::Batch batch) {
     return sum / static_cast<double>(rows);
 }
 
-template <class Loss, class Net, class T>
+template <class Loss, class Net, class Engine, class T>
 void expect_gradients(std::string_view name) {
-    auto model = start<Net, T>();
+    auto model = start<Net, Engine, T>();
     pass<Loss>(model, golden::batches[0]);
     std::size_t found = 0;
     for (auto const& expected : golden::first_gradients<T>()) {
@@ -95,14 +97,14 @@ void expect_gradients(std::string_view name) {
     EXPECT_EQ(found, 1U);
 }
 
-template <class Loss, class Net, class T>
+template <class Loss, class Net, class Engine, class T>
 void expect_trainings(std::string_view name) {
     std::size_t found = 0;
     for (auto const& expected : golden::cases<T>()) {
         if (expected.loss != name) { continue; }
         ++found;
         SCOPED_TRACE(expected.optimizer);
-        auto model = start<Net, T>();
+        auto model = start<Net, Engine, T>();
         lockstep::SGD const sgd{.lr = expected.lr,
                                 .momentum = expected.momentum,
                                 .dampening = expected.dampening,
@@ -125,16 +127,19 @@ void expect_trainings(std::string_view name) {
     EXPECT_EQ(found, 6U) << "one for each optimizer";
 }
 
+template <class Loss, class Net, class Engine, class T>
+void expect_golden_on(std::string_view name) {
+    SCOPED_TRACE(std::string{Engine::name} + (std::is_same_v<T, double> ? ", double" : ", float"));
+    expect_gradients<Loss, Net, Engine, T>(name);
+    expect_trainings<Loss, Net, Engine, T>(name);
+}
+
 template <class Loss, class Net>
 void expect_golden(std::string_view name) {
-    {
-        SCOPED_TRACE("double");
-        expect_gradients<Loss, Net, double>(name);
-        expect_trainings<Loss, Net, double>(name);
-    }
-    SCOPED_TRACE("float");
-    expect_gradients<Loss, Net, float>(name);
-    expect_trainings<Loss, Net, float>(name);
+    expect_golden_on<Loss, Net, CpuEngine, double>(name);
+    expect_golden_on<Loss, Net, CpuEngine, float>(name);
+    expect_golden_on<Loss, Net, SimdEngine, double>(name);
+    expect_golden_on<Loss, Net, SimdEngine, float>(name);
 }
 
 TEST(GoldenTraining, CrossEntropyLoss) { expect_golden<lockstep::CrossEntropyLoss, NetWith<>>("CrossEntropyLoss"); }

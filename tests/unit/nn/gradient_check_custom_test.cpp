@@ -1,5 +1,7 @@
 #include <lockstep/nn/gradient_check.hpp>
 
+#include <lockstep/engine/cpu.hpp>
+#include <lockstep/engine/simd.hpp>
 #include <lockstep/nn/layers.hpp>
 
 #include <gtest/gtest.h>
@@ -119,12 +121,19 @@ struct LooksLikeLinear {
 };
 static_assert(!lockstep::LinearLayer<LooksLikeLinear> && lockstep::RowLayer<LooksLikeLinear, 4>);
 
-/// What the check says: "passed" or the name of the worst tensor.
-template <class Net, class Loss = MSELoss>
-std::string verdict() {
-    auto const result = gradient_check<Net, Loss>();
+template <class Net, class Loss, class Engine>
+std::string verdict_on() {
+    auto const result = gradient_check<Net, Loss, Engine>();
     EXPECT_EQ(result.checked, Net::parameter_count);
     return result.passed(1e-7) ? "passed" : result.worst_tensor;
+}
+
+/// What the check says with both engines: "passed" or the name of the worst tensor.
+template <class Net, class Loss = MSELoss>
+std::string verdict() {
+    auto const simd = verdict_on<Net, Loss, lockstep::SimdEngine>();
+    EXPECT_EQ((verdict_on<Net, Loss, lockstep::CpuEngine>()), simd);
+    return simd;
 }
 
 template <class Layer, std::size_t In = 4, std::size_t Out = 4>

@@ -1,5 +1,7 @@
 #include <lockstep/nn/gradient_check.hpp>
 
+#include <lockstep/engine/cpu.hpp>
+#include <lockstep/engine/simd.hpp>
 #include <lockstep/nn/layers.hpp>
 
 #include <gtest/gtest.h>
@@ -24,13 +26,20 @@ using lockstep::Sigmoid;
 using lockstep::Softmax;
 using lockstep::Tanh;
 
-template <class Net, class Loss>
-void expect_passes(lockstep::GradientCheckOptions const& options = {}) {
-    auto const result = gradient_check<Net, Loss>({}, options);
+template <class Net, class Loss, class Engine>
+void expect_passes_on(lockstep::GradientCheckOptions const& options) {
+    SCOPED_TRACE(Engine::name);
+    auto const result = gradient_check<Net, Loss, Engine>({}, options);
     EXPECT_TRUE(result.passed(1e-7)) << Net::description() << ": " << result.worst_tensor << "[" << result.worst_index
                                      << "]: " << result.analytic << " against " << result.numeric;
     EXPECT_EQ(result.checked, Net::parameter_count);
     EXPECT_FALSE(result.worst_tensor.empty() && result.worst_error > 0);
+}
+
+template <class Net, class Loss>
+void expect_passes(lockstep::GradientCheckOptions const& options = {}) {
+    expect_passes_on<Net, Loss, lockstep::CpuEngine>(options);
+    expect_passes_on<Net, Loss, lockstep::SimdEngine>(options);
 }
 
 /// Far from ReLU's kink for inputs within [-1, 1].

@@ -5,6 +5,7 @@
 #include "lockstep/comm/thread.hpp"
 #include "lockstep/data/data_loader.hpp"
 #include "lockstep/data/synthetic.hpp"
+#include "lockstep/engine/cpu.hpp"
 #include "lockstep/nn/layers.hpp"
 #include "lockstep/nn/losses.hpp"
 #include "lockstep/nn/model.hpp"

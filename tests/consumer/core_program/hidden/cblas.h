@@ -1,0 +1,1 @@
+#error "lockstep::core needs neither BLAS, xtensor nor MPI"
