@@ -2,11 +2,11 @@
 #include "options.hpp"
 #include "preflight.hpp"
 #include "run_file.hpp"
+#include "training.hpp"
 #include "workers.hpp"
 
 #include <lockstep/lockstep.hpp>
 #ifdef FASHION_MNIST_WITH_MPI
-#include <lockstep/comm/mpi.hpp>
 #include <lockstep/comm/mpi_supervisor.hpp>
 #endif
 
@@ -29,79 +29,6 @@ using namespace lockstep;
 
 namespace {
 
-using Net = Sequential<Linear<784, 512>, ReLU, Linear<512, 128>, ReLU, Linear<128, 64>, ReLU, Linear<64, 10>>;
-
-/// The first `count` of some images, or all of them.
-FashionMnist::Images first(FashionMnist::Images const& images, std::size_t count) {
-    std::vector<Label> labels(std::min(count, images.size()));
-    for (std::size_t i = 0; i < labels.size(); ++i) { labels[i] = images.target(i); }
-    return {images.stored_inputs().flat().first(labels.size() * FashionMnist::Images::features), labels};
-}
-
-FashionMnist load(Options const& options, bool speaks) {
-    auto data = fashion_mnist(options.data);
-    if (constexpr std::size_t steps = 300; options.smoke_test && options.batch_size < data.train.size() / steps) {
-        data.train = first(data.train, steps * options.batch_size);
-    }
-    if (speaks) {
-        std::printf("Fashion-MNIST from %s: %zu training and %zu test images\n", data.source.c_str(), data.train.size(),
-                    data.test.size());
-    }
-    return data;
-}
-
-/// What a worker does.
-Result train(FashionMnist const& data, Options const& options, Communicator auto& comm) {
-    DataLoader train{data.train, comm, {.batch_size = options.batch_size, .seed = options.seed}};
-    DataLoader test{data.test, comm, {.batch_size = 500, .shuffle = false}};
-    SGD const sgd{.lr = options.lr, .momentum = options.momentum};
-    Trainer trainer{Model<Net, CpuEngine>{seed(options.seed)}, CrossEntropyLoss{}, sgd, comm, ConsoleReporter{}};
-    return trainer.fit(train, test, {.epochs = options.epochs});
-}
-
-Scaling scaling(Options const& options) {
-    return {.num_workers = options.num_workers, .timeout_seconds = options.timeout_seconds};
-}
-
-/// Before the training, so that it is not for nothing.
-void check_output(Options const& options) {
-    if (!options.json.empty()) { check_writable(options.json); }
-}
-
-/// Workers in this process share the data.
-template <class Comm>
-Result train_here(Options const& options) {
-    check_output(options);
-    auto const data = load(options, true);
-    return launch<Comm>(scaling(options), [&](Communicator auto& comm) { return train(data, options, comm); });
-}
-
-/// Each process reads the data for itself, as a part of its work: when one cannot, all end, and the error has its rank. A process
-/// that ended before it is a worker could leave the others waiting for it.
-Result train_with_mpi([[maybe_unused]] Options const& options) {
-#ifdef FASHION_MNIST_WITH_MPI
-    return launch<MpiCommunicator>(scaling(options), [&](Communicator auto& comm) {
-        if (comm.rank() == 0) { check_output(options); }
-        auto const data = load(options, comm.rank() == 0);
-        return train(data, options, comm);
-    });
-#else
-    throw UsageError("this program was built without MPI"); // start_workers has said so at length
-#endif
-}
-
-Result train(Options const& options) {
-    switch (options.backend) {
-    case Backend::serial:
-        return train_here<SerialCommunicator>(options);
-    case Backend::threads:
-        return train_here<ThreadCommunicator>(options);
-    case Backend::mpi:
-        return train_with_mpi(options);
-    }
-    throw Error("unknown backend");
-}
-
 /// What the training has not yet said.
 void summarise(Result const& result, Options const& options) {
     auto const& last = result.history.back();
@@ -114,15 +41,18 @@ void summarise(Result const& result, Options const& options) {
 }
 
 void run(Options const& options, Process const& process) {
-    CpuEngine::set_num_threads(options.threads_per_worker);
-    if (auto const warning = blas::info().warning; process.speaks() && !warning.empty()) {
-        std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    bool const on_blas = options.engine == EngineName::cpu;
+    if (on_blas) {
+        CpuEngine::set_num_threads(options.threads_per_worker);
+        if (auto const warning = blas::info().warning; process.speaks() && !warning.empty()) {
+            std::fprintf(stderr, "warning: %s\n", warning.c_str());
+        }
     }
-    auto const result = train(options);
+    auto const result = on_blas ? train_on_cpu(options) : train_on_simd(options);
     if (!process.speaks()) { return; }
     summarise(result, options);
     std::fflush(stdout); // the file may be the same terminal or pipe
-    if (!options.json.empty()) { write_run(options, CpuEngine::name, result); }
+    if (!options.json.empty()) { write_run(options, on_blas ? "" : SimdEngine::description(), result); }
 }
 
 /// One line, whatever bytes the user's own words bring into it.

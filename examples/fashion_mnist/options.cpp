@@ -2,6 +2,8 @@
 
 #include "launcher.hpp"
 
+#include <lockstep/engine/simd/instruction_set.hpp>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -59,6 +61,23 @@ Backend backend(std::string const& flag, std::string const& text) {
     refuse(flag, names, text);
 }
 
+EngineName engine(std::string const& flag, std::string const& text) {
+    for (auto const known : {EngineName::simd, EngineName::cpu}) {
+        if (text == name_of(known)) { return known; }
+    }
+    refuse(flag, "simd or cpu", text);
+}
+
+/// "portable, avx2, avx512"
+std::string instruction_sets() {
+    std::string names;
+    for (std::size_t i = 0; i < lockstep::instruction_set_names.size(); ++i) {
+        if (!lockstep::supports(static_cast<lockstep::InstructionSet>(i))) { continue; }
+        names += (names.empty() ? "" : ", ") + std::string{lockstep::instruction_set_names[i]};
+    }
+    return names;
+}
+
 /// Flags without their value ("--json --print-hash") and variables that were never set ("--data ''").
 std::filesystem::path path(std::string const& flag, std::string const& text) {
     if (text.empty() || text.starts_with("--")) { refuse(flag, "a path", text); }
@@ -73,6 +92,11 @@ public:
         add("--backend", "NAME",
             "How the workers talk to each other: serial (one worker), threads or mpi (processes, also on several hosts)",
             name_of(options_.backend), [&](auto const& flag, auto const& text) { options_.backend = backend(flag, text); });
+        add("--engine", "NAME",
+            "Where the mathematics runs: simd (kernels for the processor's best instruction set; the environment variable "
+            "LOCKSTEP_SIMD names another one: " +
+                instruction_sets() + ") or cpu (a BLAS)",
+            name_of(options_.engine), [&](auto const& flag, auto const& text) { options_.engine = engine(flag, text); });
         add("-n,--num-workers", "N",
             "Replicas that share each batch: up to " + std::to_string(most_threads) + " threads, or " +
                 std::to_string(most_workers_per_core) + " processes for each core of this host",
@@ -96,11 +120,18 @@ public:
         add_number("--momentum", options_.momentum, 0.0, largest, "Momentum of SGD");
         add_number("--batch-size", options_.batch_size, std::size_t{1}, std::numeric_limits<std::size_t>::max(),
                    "Images per step, over all workers");
+        add("--shard-rows", "N",
+            "Cut each batch into shards of so many images, summed by one fixed tree: with equal shards, simd gives the same "
+            "weights for every number of workers. Without this flag, halved as long as workers have none",
+            "16", [&](auto const& flag, auto const& text) {
+                options_.shard_rows = number(flag, text, std::size_t{1}, std::numeric_limits<std::size_t>::max());
+            });
         add_number("--seed", options_.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
                    "Seed of the initial weights and of the shuffling");
         add("--data", "FOLDER", "Folder of the four IDX files; without it the usual places", "",
             [&](auto const& flag, auto const& text) { options_.data = path(flag, text); });
-        add_number("--threads-per-worker", options_.threads_per_worker, 1, most_threads, "BLAS threads of each worker");
+        add_number("--threads-per-worker", options_.threads_per_worker, 1, most_threads,
+                   "BLAS threads of each worker, with --engine cpu");
         app_.add_flag("--smoke-test", options_.smoke_test,
                       "A few seconds only: 300 steps per epoch, 1 epoch and learning rate 0.1 unless given");
         app_.add_flag("--print-hash", options_.print_hash, "Print a hash of each worker's parameters at the end");
@@ -121,6 +152,10 @@ public:
         if (options_.smoke_test) {
             if (app_.count("--epochs") == 0) { options_.epochs = 1; }
             if (app_.count("--lr") == 0) { options_.lr = 0.1; } // learns something in a few steps
+        }
+        if (options_.threads_per_worker > 1 && options_.engine != EngineName::cpu) {
+            throw UsageError("--threads-per-worker goes with --engine cpu only, got \"" + std::string{name_of(options_.engine)} +
+                             "\": simd has one thread per worker");
         }
         settle_workers();
     }
@@ -179,6 +214,12 @@ char const* name_of(Backend backend) {
         if (known.backend == backend) { return known.name; }
     }
     return "";
+}
+
+char const* name_of(EngineName engine) { return engine == EngineName::simd ? "simd" : "cpu"; }
+
+EngineName best_engine() {
+    return lockstep::best_instruction_set() == lockstep::InstructionSet::portable ? EngineName::cpu : EngineName::simd;
 }
 
 Options parse_options(int argc, char const* const* argv) {

@@ -13,9 +13,19 @@ enum class Backend { serial, threads, mpi };
 /// "serial", "threads", "mpi"
 [[nodiscard]] char const* name_of(Backend backend);
 
+/// Where the mathematics runs.
+enum class EngineName { simd, cpu };
+
+/// "simd", "cpu"
+[[nodiscard]] char const* name_of(EngineName engine);
+
+/// The fastest that there is: simd where the processor has vectors with fused multiply-add.
+[[nodiscard]] EngineName best_engine();
+
 /// The command line, checked. The defaults are the reference job.
 struct Options {
     Backend backend = Backend::threads;
+    EngineName engine = best_engine();
     std::optional<int> num_workers{}; ///< always there with serial and threads; with MPI, the launcher decides without it
     std::string address{};            ///< the hosts, see launcher.hpp; empty: this one
     double timeout_seconds = 300;
@@ -24,6 +34,7 @@ struct Options {
     double lr = 1e-3;
     double momentum = 0;
     std::size_t batch_size = 64;
+    std::optional<std::size_t> shard_rows{}; ///< without: the loader's own
     std::uint64_t seed = 1;
     std::filesystem::path data{}; ///< empty: the usual places
     bool smoke_test = false;

@@ -76,12 +76,13 @@ void check_writable(fs::path const& path) {
     fs::remove(temporary);
 }
 
-void write_run(Options const& options, std::string const& engine, lockstep::Result const& result) {
+void write_run(Options const& options, std::string const& instruction_set, lockstep::Result const& result) {
     Json run{{"backend", name_of(options.backend)},
-             {"engine", engine},
+             {"engine", name_of(options.engine)},
              {"num_workers", result.parameter_hashes.size()},
              {"threads_per_worker", options.threads_per_worker},
              {"batch_size", options.batch_size},
+             {"shard_rows", result.shard_rows},
              {"epochs", options.epochs},
              {"lr", options.lr},
              {"momentum", options.momentum},
@@ -89,6 +90,7 @@ void write_run(Options const& options, std::string const& engine, lockstep::Resu
              {"history", Json::array()},
              {"metrics", json_of(result.history.back())},
              {"parameter_hashes", Json::array()}};
+    if (options.engine == EngineName::simd) { run["instruction_set"] = instruction_set; }
     for (auto const& metrics : result.history) { run["history"].push_back(json_of(metrics)); }
     for (auto const hash : result.parameter_hashes) { run["parameter_hashes"].push_back(hexadecimal(hash)); }
     std::string const text = run.dump(2) + '\n';

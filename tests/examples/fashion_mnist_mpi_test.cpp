@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -21,23 +20,6 @@ std::ptrdiff_t count(std::string const& text, std::string const& words) {
     for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) { ++found; }
     return found;
 }
-
-/// A variable of the environment, for one scope.
-class Variable {
-public:
-    Variable(char const* name, std::string const& value) : name_{name} {
-        if (char const* const old = std::getenv(name); old != nullptr) { old_ = old, was_set_ = true; }
-        ::setenv(name, value.c_str(), 1);
-    }
-    ~Variable() { was_set_ ? ::setenv(name_, old_.c_str(), 1) : ::unsetenv(name_); }
-    Variable(Variable const&) = delete;
-    Variable& operator=(Variable const&) = delete;
-
-private:
-    char const* name_;
-    std::string old_{};
-    bool was_set_ = false;
-};
 
 class FashionMnistMpi : public testing::Test {
 protected:
@@ -106,6 +88,33 @@ TEST_F(FashionMnistMpi, StartsItsOwnWorkersAndTrainsAsThreadsDo) {
         EXPECT_EQ(run({"-n", workers, "--json", json_}).exit_code, 0);
         EXPECT_EQ(with_mpi["parameter_hashes"], Json::parse(read_text(json_))["parameter_hashes"]);
     }
+}
+
+TEST_F(FashionMnistMpi, SimdGivesTheSameBitsForEveryNumberOfWorkers) {
+    auto const hash = [&](Arguments arguments) {
+        arguments.insert(arguments.end(), {"--engine", "simd", "--json", json_});
+        auto const done = run(arguments);
+        EXPECT_EQ(done.exit_code, 0) << done.err;
+        return Json::parse(read_text(json_))["parameter_hashes"][0];
+    };
+    auto const usual = hash({"-n", "1"});
+    for (auto const* const workers : {"2", "3", "4"}) { EXPECT_EQ(hash({"--backend", "mpi", "-n", workers}), usual) << workers; }
+    EXPECT_EQ(hash({"--backend", "mpi", "-n", "5", "--shard-rows", "4"}), hash({"-n", "1", "--shard-rows", "4"}));
+}
+
+TEST_F(FashionMnistMpi, CpuTrainsAsOnThreadsToo) {
+    Arguments const flags{"--engine", "cpu", "-n", "3", "--json", json_};
+    EXPECT_EQ(run(flags).exit_code, 0);
+    auto const expected = Json::parse(read_text(json_))["parameter_hashes"];
+    Arguments with_mpi{"--backend", "mpi"};
+    with_mpi.insert(with_mpi.end(), flags.begin(), flags.end());
+    EXPECT_EQ(run(with_mpi).exit_code, 0);
+    EXPECT_EQ(Json::parse(read_text(json_))["parameter_hashes"], expected);
+}
+
+TEST_F(FashionMnistMpi, AWrongInstructionSetIsOneError) {
+    Variable const wrong{"LOCKSTEP_SIMD", "mmx"};
+    expect_one_error(run({"--backend", "mpi", "-n", "3", "--engine", "simd"}), 1, {"LOCKSTEP_SIMD: ", "\"mmx\""});
 }
 
 TEST_F(FashionMnistMpi, TwoWorkersUnlessTold) { expect_one_report(run({"--backend", "mpi"}), "2"); }

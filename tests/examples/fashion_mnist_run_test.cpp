@@ -1,6 +1,8 @@
 // What a run of the big example prints, writes and returns; on a small set of images, but for the smoke test.
 #include "examples/program.hpp"
 
+#include <lockstep/engine/simd/instruction_set.hpp>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -62,7 +64,7 @@ bool has_control_characters(std::string const& text) {
 }
 
 TEST_F(FashionMnistRun, SaysWhatItRunsOnAndWhatCameOut) {
-    auto const done = run({"--print-hash", "--threads-per-worker", "2"});
+    auto const done = run({"--print-hash", "--engine", "cpu", "--threads-per-worker", "2"});
     EXPECT_EQ(done.exit_code, 0);
     EXPECT_EQ(done.err, "");
     for (auto const& words : Arguments{data_ + ": 600 training and 200 test images", "2 workers", "backend threads",
@@ -82,13 +84,17 @@ TEST_F(FashionMnistRun, SerialHasOneWorker) {
 }
 
 TEST_F(FashionMnistRun, JsonHoldsTheRun) {
-    auto const json = run_to_json({"-n", "3", "--batch-size", "48", "--epochs", "3", "--seed", "18446744073709551615"});
+    auto const json =
+        run_to_json({"--engine", "simd", "-n", "3", "--batch-size", "48", "--epochs", "3", "--seed", "18446744073709551615"});
     std::vector<std::string> keys;
     for (auto const& [key, value] : json.items()) { keys.push_back(key); }
-    EXPECT_EQ(keys, (std::vector<std::string>{"backend", "engine", "num_workers", "threads_per_worker", "batch_size", "epochs",
-                                              "lr", "momentum", "seed", "history", "metrics", "parameter_hashes"}));
+    EXPECT_EQ(keys, (std::vector<std::string>{"backend", "engine", "num_workers", "threads_per_worker", "batch_size",
+                                              "shard_rows", "epochs", "lr", "momentum", "seed", "history", "metrics",
+                                              "parameter_hashes", "instruction_set"}));
     EXPECT_EQ(json["backend"], "threads");
-    EXPECT_EQ(json["engine"], "cpu");
+    EXPECT_EQ(json["engine"], "simd");
+    EXPECT_EQ(json["instruction_set"], std::string{lockstep::name_of(lockstep::best_instruction_set())});
+    EXPECT_EQ(json["shard_rows"], 16);
     EXPECT_EQ(json["num_workers"], 3);
     EXPECT_EQ(json["threads_per_worker"], 1);
     EXPECT_EQ(json["batch_size"], 48);
@@ -121,8 +127,64 @@ TEST_F(FashionMnistRun, JsonHoldsTheRun) {
     }
 }
 
+TEST_F(FashionMnistRun, TheEngineIsTheFastestUnlessTold) {
+    Variable const unset{"LOCKSTEP_SIMD", ""};
+    auto const best = lockstep::best_instruction_set();
+    std::string const simd = "engine simd: " + std::string{lockstep::name_of(best)} + "\n";
+    EXPECT_NE(run({"--epochs", "1"}).out.find(best == lockstep::InstructionSet::portable ? "engine cpu: " : simd),
+              std::string::npos);
+    EXPECT_NE(run({"--epochs", "1", "--engine", "simd"}).out.find(simd), std::string::npos);
+    auto const json = run_to_json({"--epochs", "1", "--engine", "cpu"});
+    EXPECT_EQ(json["engine"], "cpu");
+    EXPECT_FALSE(json.contains("instruction_set"));
+}
+
+TEST_F(FashionMnistRun, LockstepSimdNamesTheInstructionSet) {
+    Json expected;
+    for (auto const set : {lockstep::InstructionSet::portable, lockstep::best_instruction_set()}) {
+        std::string const name{lockstep::name_of(set)};
+        Variable const chosen{"LOCKSTEP_SIMD", name};
+        auto const json = run_to_json({"--epochs", "1", "--engine", "simd"});
+        EXPECT_EQ(json["instruction_set"], name);
+        if (expected.is_null()) { expected = json["parameter_hashes"]; }
+        EXPECT_EQ(json["parameter_hashes"], expected) << name;
+    }
+    Variable const wrong{"LOCKSTEP_SIMD", "mmx"};
+    expect_failure({"--engine", "simd"},
+                   "LOCKSTEP_SIMD: expected one of the instruction sets that this processor supports (portable");
+    EXPECT_EQ(run({"--engine", "cpu", "--epochs", "1"}).exit_code, 0);
+}
+
+TEST_F(FashionMnistRun, SimdGivesTheSameBitsForEveryNumberOfWorkers) {
+    auto const hash = [&](Arguments arguments) {
+        arguments.insert(arguments.end(), {"--engine", "simd"});
+        return run_to_json(arguments)["parameter_hashes"][0];
+    };
+    auto const usual = hash({"-n", "1"});
+    for (auto const* const workers : {"2", "3", "4"}) { EXPECT_EQ(hash({"-n", workers}), usual) << workers; }
+    auto const smaller = hash({"-n", "1", "--shard-rows", "4"});
+    EXPECT_NE(smaller, usual);
+    for (auto const* const workers : {"5", "7"}) { EXPECT_EQ(hash({"-n", workers, "--shard-rows", "4"}), smaller) << workers; }
+    EXPECT_EQ(hash({"-n", "5"}), hash({"-n", "1", "--shard-rows", "8"})) << "5 workers have shards of 8 rows";
+}
+
+TEST_F(FashionMnistRun, SaysWhereTheShardsAreTooFew) {
+    auto const run_and_expect = [&](Arguments const& arguments, std::string const& line) {
+        auto const out = run(arguments).out;
+        EXPECT_NE(out.find("\n" + line + "\nepoch 1/"), std::string::npos) << line << " is not in\n" << out;
+    };
+    run_and_expect({"-n", "5", "--epochs", "1"}, "shards of 8 rows, so that all 5 workers have work");
+    run_and_expect({"-n", "4", "--epochs", "1", "--shard-rows", "32"},
+                   "workers 0, 2 have no rows in a batch of 64 with shards of 32 rows");
+    EXPECT_EQ(run({"-n", "4", "--epochs", "1"}).out.find("shards"), std::string::npos);
+    EXPECT_EQ(run_to_json({"-n", "5", "--epochs", "1"})["shard_rows"], 8);
+    EXPECT_EQ(run_to_json({"-n", "4", "--epochs", "1", "--shard-rows", "32"})["shard_rows"], 32);
+}
+
 TEST_F(FashionMnistRun, LearnsTheSmallSet) {
-    EXPECT_GT(run_to_json({"--epochs", "8"})["metrics"]["accuracy"].get<double>(), 0.9);
+    for (auto const* const engine : {"simd", "cpu"}) {
+        EXPECT_GT(run_to_json({"--epochs", "8", "--engine", engine})["metrics"]["accuracy"].get<double>(), 0.9) << engine;
+    }
 }
 
 TEST_F(FashionMnistRun, TheSameFlagsGiveTheSameBits) {

@@ -46,9 +46,10 @@ TEST(FashionMnistUsage, HelpListsEveryFlag) {
         auto const run = fashion_mnist({flag});
         EXPECT_EQ(run.exit_code, 0);
         EXPECT_EQ(run.err, "");
-        for (auto const* const name : {"--backend", "-n,--num-workers", "--epochs", "--lr", "--momentum", "--batch-size",
-                                       "--seed", "--data", "--smoke-test", "--threads-per-worker", "--print-hash", "--json",
-                                       "--address", "--timeout", "--preflight", "-h,--help"}) {
+        for (auto const* const name :
+             {"--backend", "-n,--num-workers", "--epochs", "--lr", "--momentum", "--batch-size", "--seed", "--data",
+              "--smoke-test", "--threads-per-worker", "--print-hash", "--json", "--address", "--timeout", "--preflight",
+              "--engine", "--shard-rows", "LOCKSTEP_SIMD", "-h,--help"}) {
             EXPECT_NE(run.out.find(name), std::string::npos) << name;
         }
     }
@@ -57,7 +58,7 @@ TEST(FashionMnistUsage, HelpListsEveryFlag) {
 TEST(FashionMnistUsage, RefusesCounts) {
     Arguments const no_counts{"0",  "-1", "", "x", "3x", "2.5", "1e3", "0x10", " 3", "+3", "nan", "99999999999999999999",
                               "%%", "{}"};
-    for (auto const* const flag : {"--num-workers", "--epochs", "--batch-size", "--threads-per-worker"}) {
+    for (auto const* const flag : {"--num-workers", "--epochs", "--batch-size", "--shard-rows", "--threads-per-worker"}) {
         expect_refused_values(flag, no_counts);
     }
     expect_refused_values("--num-workers", {"257", "2147483648"}); // of threads
@@ -88,6 +89,9 @@ TEST(FashionMnistUsage, RefusesSeeds) { expect_refused_values("--seed", {"-1", "
 TEST(FashionMnistUsage, RefusesBackends) {
     expect_refused_values("--backend", {"MPI", "Threads", "", "serial,threads"});
     expect_refused({"--backend", "nccl"}, {"serial, threads or mpi"});
+    expect_refused_values("--engine", {"SIMD", "avx2", "", "cpu,simd"});
+    expect_refused({"--engine", "blas"}, {"simd or cpu"});
+    expect_refused({"--engine", "simd", "--threads-per-worker", "2"}, {"--threads-per-worker", "--engine cpu", "\"simd\""});
     expect_refused({"--backend", "serial", "-n", "2"}, {"--num-workers", "--backend serial", "\"2\""});
     expect_refused({"-n", "3", "--backend", "serial", "--smoke-test"}, {"--num-workers", "--backend serial", "\"3\""});
 }
@@ -121,8 +125,9 @@ TEST(FashionMnistUsage, RefusesWhatIsNoFlag) {
 }
 
 TEST(FashionMnistUsage, RefusesFlagsWithoutTheirValue) {
-    for (auto const* const flag : {"--backend", "--num-workers", "--epochs", "--lr", "--momentum", "--batch-size", "--seed",
-                                   "--data", "--threads-per-worker", "--json", "--address", "--timeout"}) {
+    for (auto const* const flag :
+         {"--backend", "--num-workers", "--epochs", "--lr", "--momentum", "--batch-size", "--seed", "--data",
+          "--threads-per-worker", "--json", "--address", "--timeout", "--engine", "--shard-rows"}) {
         expect_refused({flag}, {flag});
     }
 }

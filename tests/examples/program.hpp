@@ -70,6 +70,23 @@ inline Outcome run_program(std::string const& program, Arguments const& argument
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 256, out.empty() ? read_text(out_file) : "", read_text(folder / "err")};
 }
 
+/// A variable of the environment, for one scope.
+class Variable {
+public:
+    Variable(char const* name, std::string const& value) : name_{name} {
+        if (char const* const old = std::getenv(name); old != nullptr) { old_ = old, was_set_ = true; }
+        ::setenv(name, value.c_str(), 1);
+    }
+    ~Variable() { was_set_ ? ::setenv(name_, old_.c_str(), 1) : ::unsetenv(name_); }
+    Variable(Variable const&) = delete;
+    Variable& operator=(Variable const&) = delete;
+
+private:
+    char const* name_;
+    std::string old_{};
+    bool was_set_ = false;
+};
+
 /// Writes a small set in Fashion-MNIST's form: each class lights another three columns, so it is learned in a few epochs.
 inline void write_images(std::string const& folder, std::size_t train = 600, std::size_t test = 200) {
     auto const word = [](std::size_t value) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 
@@ -129,6 +130,16 @@ public:
     /// Rows of a shard; see DataLoaderOptions.
     [[nodiscard]] std::size_t shard_rows() const noexcept {
         return options_.shard_rows.value_or(default_shard_rows(full_batch(), workers_));
+    }
+    /// The workers, by rank, that have no rows in a full batch: there are not enough shards for all.
+    [[nodiscard]] std::vector<int> idle_workers() const {
+        std::vector<int> idle;
+        for (std::size_t rank = 0; rank < workers_; ++rank) {
+            if (worker_part({0, full_batch()}, rank, workers_, shard_rows()).size() == 0) {
+                idle.push_back(static_cast<int>(rank));
+            }
+        }
+        return idle;
     }
     /// The most rows that any worker's part of a batch has.
     [[nodiscard]] std::size_t max_rows() const noexcept {

@@ -52,6 +52,7 @@ public:
                      run.scalar.c_str(), run.workers, run.workers == 1 ? "worker" : "workers",
                      run.backend.empty() ? "" : ", backend ", run.backend.c_str(), run.engine.c_str(),
                      run.engine_description.c_str());
+        print_shards();
         std::fflush(options_.stream);
         begin_epoch();
     }
@@ -82,6 +83,25 @@ public:
 
 private:
     using Clock = std::chrono::steady_clock;
+
+    /// Where the usual shards are too few for all workers: what has become of them.
+    void print_shards() const {
+        if (!run_.idle_workers.empty()) {
+            constexpr std::size_t most = 16;
+            std::size_t const idle = run_.idle_workers.size();
+            std::string ranks;
+            for (std::size_t i = 0; i < std::min(most, idle); ++i) {
+                ranks += (i == 0 ? "" : ", ") + std::to_string(run_.idle_workers[i]);
+            }
+            if (idle > most) { ranks += " and " + std::to_string(idle - most) + " more"; }
+            std::fprintf(options_.stream, "%s %s no rows in a batch of %zu with shards of %zu %s\n",
+                         idle == 1 ? "worker" : "workers", (ranks + (idle == 1 ? " has" : " have")).c_str(), run_.batch_size,
+                         run_.shard_rows, run_.shard_rows == 1 ? "row" : "rows");
+        } else if (run_.shard_rows_halved) {
+            std::fprintf(options_.stream, "shards of %zu %s, so that all %d workers have work\n", run_.shard_rows,
+                         run_.shard_rows == 1 ? "row" : "rows", run_.workers);
+        }
+    }
 
     void begin_epoch() { epoch_start_ = Clock::now(); }
 

@@ -39,6 +39,7 @@ struct Result {
     Metrics metrics;                             ///< the last epoch's, by the names of EpochMetrics' members
     std::vector<std::uint64_t> parameter_hashes; ///< one per worker; they are equal, or the training would have failed
     std::uint64_t skipped_steps = 0;             ///< with NonFinite::skip
+    std::size_t shard_rows = 0;                  ///< as DataLoader::shard_rows: runs that shall give the same bits need the same
 };
 
 /// What `evaluate` found, over all workers.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -20,6 +21,9 @@ struct RunInfo {
     std::size_t batch_size = 0; ///< global
     std::size_t steps_per_epoch = 0;
     std::size_t samples_per_epoch = 0;
+    std::size_t shard_rows = 0;      ///< rows of the shards that a batch is cut into
+    bool shard_rows_halved = false;  ///< fewer than usual, because there are more workers than usual shards
+    std::vector<int> idle_workers{}; ///< ranks without rows in a full batch
 };
 
 /// What is known after each step, over all workers.

@@ -55,7 +55,7 @@ class Trainer {
 
 public:
     /// Takes rank 0's initial parameters to all workers. Collective. Throws ArgumentError for an optimizer's impossible settings,
-    /// and when the workers' networks, scalars, seeds, losses or optimizers differ.
+    /// and when the workers' networks, scalars, engines, seeds, losses or optimizers differ.
     Trainer(ModelType model, LossType loss, OptimizerType optimizer, Comm& comm, Reporters... reporters)
         : model_{std::move(model)}, loss_{std::move(loss)}, optimizer_{std::move(optimizer)}, comm_{comm},
           state_{optimizer_.template init<T>(model_.parameters().size())}, reporters_{std::move(reporters)...} {
@@ -126,6 +126,7 @@ private:
         model_.reserve(train.max_rows(), train.max_partial_sums());
         report([&](auto& reporter) { reporter.on_start(run_info(train, options)); });
         Result result;
+        result.shard_rows = train.shard_rows();
         result.history.reserve(static_cast<std::size_t>(std::min(options.epochs, 10'000)));
         for (int epoch = 1; epoch <= options.epochs; ++epoch) {
             auto const start = Clock::now();
@@ -180,6 +181,7 @@ private:
                      {"network", Net::description()},
                      {"parameter count", detail::concat(Net::parameter_count)},
                      {"scalar type", detail::type_name<T>()},
+                     {"engine", ModelType::Engine::name},
                      {"model seed", detail::concat(static_cast<std::uint64_t>(model_.seed()))},
                      {"loss", detail::type_name<LossType>()},
                      {"optimizer", detail::type_name<OptimizerType>()}};
@@ -204,6 +206,7 @@ private:
         add("batch_size", detail::concat(loader.batch_size));
         add("drop_last", loader.drop_last ? "true" : "false");
         add("shuffle", loader.shuffle ? "true" : "false");
+        add("shard_rows", detail::concat(data.shard_rows()));
         if (!ordered) { return; }
         add("loader seed", detail::concat(loader.seed));
         add("next epoch", detail::concat(data.next_epoch()));
@@ -236,6 +239,9 @@ private:
         info.batch_size = train.options().batch_size;
         info.steps_per_epoch = train.steps();
         info.samples_per_epoch = train.samples();
+        info.shard_rows = train.shard_rows();
+        info.shard_rows_halved = !train.options().shard_rows && info.shard_rows < default_shard_rows(train.full_batch(), 1);
+        info.idle_workers = train.idle_workers();
         return info;
     }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,14 @@ TEST(Agreement, OfTheTrainersSettings) {
             Trainer const trainer{Model<Net>{seed(1)}, MSELoss{}, SGD{}, comm};
         }
     });
+    expect_disagreement("engine is cpu on rank 2, but simd on rank 0", [](auto& comm, bool different) {
+        using Net = Sequential<Linear<16, 16>>;
+        if (different) {
+            Trainer const trainer{Model<Net, CpuEngine>{seed(1)}, MSELoss{}, SGD{}, comm};
+        } else {
+            Trainer const trainer{Model<Net, SimdEngine>{seed(1)}, MSELoss{}, SGD{}, comm};
+        }
+    });
     expect_disagreement("loss is NLLLoss on rank 2, but CrossEntropyLoss on rank 0", [](auto& comm, bool different) {
         using Net = Sequential<Linear<4, 3>, LogSoftmax>;
         if (different) {
@@ -103,6 +112,9 @@ TEST(Agreement, OfTheLoadersSettings) {
                         [](auto& comm, bool different) { train(comm, {}, {.shuffle = !different}, 100, 1); });
     expect_disagreement("drop_last is true on rank 2, but false on rank 0",
                         [](auto& comm, bool different) { train(comm, {}, {.drop_last = different}, 100, 1); });
+    expect_disagreement("shard_rows is 4 on rank 2, but 16 on rank 0", [](auto& comm, bool different) {
+        train(comm, {}, {.shard_rows = different ? std::optional<std::size_t>{4} : std::nullopt}, 100, 1);
+    });
     expect_disagreement("epochs is 2 on rank 2, but 1 on rank 0",
                         [](auto& comm, bool different) { train(comm, {}, {}, 100, different ? 2 : 1); });
 }
@@ -127,6 +139,9 @@ TEST(Agreement, OfTheTestLoadersSettings) {
                              {.batch_size = 11, .shuffle = false});
     expect_test_disagreement("test drop_last is true on rank 2, but false on rank 0", 57, plain,
                              {.batch_size = 10, .shuffle = false, .drop_last = true});
+    expect_test_disagreement("test shard_rows is 2 on rank 2, but 4 on rank 0", 57,
+                             {.batch_size = 10, .shuffle = false, .shard_rows = 4},
+                             {.batch_size = 10, .shuffle = false, .shard_rows = 2});
     expect_test_disagreement("test shuffle is true on rank 2, but false on rank 0", 57, plain, shuffled);
     expect_test_disagreement("test loader seed is 8 on rank 2, but 7 on rank 0", 57, shuffled, {.batch_size = 10, .seed = 8});
 }

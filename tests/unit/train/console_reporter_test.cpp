@@ -126,6 +126,38 @@ TEST(ConsoleReporter, PipedItPrintsPlainLines) {
                      "epoch 50/50  train loss 0.5123  validation loss 0.6000  accuracy 81.25 %  12346 samples/s  4.57 s\n");
 }
 
+TEST(ConsoleReporter, SaysWhatBecameOfTheShardsWhereTheyWereTooFew) {
+    auto const second_line = [](RunInfo const& run) {
+        Piped const out;
+        ConsoleReporter{{.stream = out.stream()}}.on_start(run);
+        auto const lines = lines_of(out.text());
+        return lines.size() == 2 ? lines[1] : "";
+    };
+    auto run = run_info();
+    run.shard_rows = 16;
+    EXPECT_EQ(second_line(run), "");
+    run.workers = 5;
+    run.shard_rows = 8;
+    EXPECT_EQ(second_line(run), "") << "a choice of the user's that leaves nobody idle";
+    run.shard_rows_halved = true;
+    EXPECT_EQ(second_line(run), "shards of 8 rows, so that all 5 workers have work");
+    run.shard_rows = 1;
+    EXPECT_EQ(second_line(run), "shards of 1 row, so that all 5 workers have work");
+    run.batch_size = 3;
+    run.idle_workers = {0, 2};
+    EXPECT_EQ(second_line(run), "workers 0, 2 have no rows in a batch of 3 with shards of 1 row");
+    run.batch_size = 64;
+    run.shard_rows = 32;
+    run.shard_rows_halved = false;
+    run.idle_workers = {1};
+    EXPECT_EQ(second_line(run), "worker 1 has no rows in a batch of 64 with shards of 32 rows");
+    run.idle_workers.clear();
+    for (int rank = 0; rank < 100; ++rank) { run.idle_workers.push_back(rank); }
+    EXPECT_EQ(second_line(run),
+              "workers 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 and 84 more have no rows in a batch of "
+              "64 with shards of 32 rows");
+}
+
 TEST(ConsoleReporter, LeavesOutWhatThereIsNot) {
     Piped const out;
     ConsoleReporter reporter{{.stream = out.stream()}};

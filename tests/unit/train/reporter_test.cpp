@@ -90,6 +90,33 @@ TEST(Reporter, IsToldWhatTheRunIs) {
     EXPECT_EQ(seen.run.samples_per_epoch, training::train_samples);
 }
 
+TEST(Reporter, IsToldHowTheBatchIsCut) {
+    Seen seen;
+    auto const result = fit(3, 64, 1, Recording{"a", &seen});
+    EXPECT_EQ(seen.run.shard_rows, 16U);
+    EXPECT_FALSE(seen.run.shard_rows_halved);
+    EXPECT_EQ(seen.run.idle_workers, std::vector<int>{});
+    EXPECT_EQ(result.shard_rows, 16U);
+
+    EXPECT_EQ(fit(3, 17, 1, Recording{"a", &seen}).shard_rows, 8U); // 16 + 1 rows would be 2 shards
+    EXPECT_EQ(seen.run.shard_rows, 8U);
+    EXPECT_TRUE(seen.run.shard_rows_halved);
+    EXPECT_EQ(seen.run.idle_workers, std::vector<int>{});
+
+    fit(3, 2, 1, Recording{"a", &seen});
+    EXPECT_EQ(seen.run.shard_rows, 1U);
+    EXPECT_EQ(seen.run.idle_workers.size(), 1U);
+
+    launch<ThreadCommunicator>({.num_workers = 4}, [&](auto& comm) {
+        DataLoader train{training::train_data(), comm, {.batch_size = 64, .shard_rows = 32}};
+        Trainer trainer{Model<training::Net>{seed(1)}, CrossEntropyLoss{}, SGD{}, comm, Recording{"a", &seen}};
+        trainer.fit(train);
+    });
+    EXPECT_EQ(seen.run.shard_rows, 32U);
+    EXPECT_FALSE(seen.run.shard_rows_halved);
+    EXPECT_EQ(seen.run.idle_workers, (std::vector<int>{0, 2}));
+}
+
 TEST(Reporter, StepsCarryGlobalValues) {
     Seen alone;
     Seen together;
