@@ -95,8 +95,9 @@ private:
             }
             if (idle > most) { ranks += " and " + std::to_string(idle - most) + " more"; }
             std::fprintf(options_.stream, "%s %s no rows in a batch of %zu with shards of %zu %s\n",
-                         idle == 1 ? "worker" : "workers", (ranks + (idle == 1 ? " has" : " have")).c_str(), run_.batch_size,
-                         run_.shard_rows, run_.shard_rows == 1 ? "row" : "rows");
+                         idle == 1 ? "worker" : "workers", (ranks + (idle == 1 ? " has" : " have")).c_str(),
+                         std::min(run_.batch_size, run_.samples_per_epoch), run_.shard_rows,
+                         run_.shard_rows == 1 ? "row" : "rows");
         } else if (run_.shard_rows_halved) {
             std::fprintf(options_.stream, "shards of %zu %s, so that all %d workers have work\n", run_.shard_rows,
                          run_.shard_rows == 1 ? "row" : "rows", run_.workers);
