@@ -287,12 +287,13 @@ TEST(ConsoleReporter, OnlyRankZeroPrints) {
         trainer.fit(train, test, {.epochs = 2});
     });
     auto const lines = lines_of(out.text());
-    ASSERT_EQ(lines.size(), 7U); // the head, and for each epoch 2 logged losses and a summary
+    ASSERT_EQ(lines.size(), 8U); // the head, the shards, and for each epoch 2 logged losses and a summary
     EXPECT_EQ(lines[0].substr(0, head.size()), head);
-    EXPECT_EQ(lines[1].substr(0, 6), "loss: ");
-    EXPECT_NE(lines[2].find("[  170/  203]"), std::string::npos) << lines[2];
-    EXPECT_EQ(lines[3].substr(0, 10), "epoch 1/2 ");
-    EXPECT_EQ(lines[6].substr(0, 10), "epoch 2/2 ");
+    EXPECT_EQ(lines[1], "shards of 8 rows, so that all 3 workers have work");
+    EXPECT_EQ(lines[2].substr(0, 6), "loss: ");
+    EXPECT_NE(lines[3].find("[  170/  203]"), std::string::npos) << lines[3];
+    EXPECT_EQ(lines[4].substr(0, 10), "epoch 1/2 ");
+    EXPECT_EQ(lines[7].substr(0, 10), "epoch 2/2 ");
 }
 
 } // namespace

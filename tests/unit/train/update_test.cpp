@@ -16,7 +16,7 @@ namespace {
 
 using namespace lockstep;
 
-/// A communicator that can do no more than it must.
+/// A communicator that cannot fuse; it sums by trees, so that its bits are the others'.
 template <class Comm>
 struct Unfused {
     static constexpr char const* name = "unfused";
@@ -26,6 +26,10 @@ struct Unfused {
     template <class T>
     void all_reduce(std::span<T> values) {
         comm.all_reduce(values);
+    }
+    template <class T>
+    void all_reduce(PartialSums<T> sums) {
+        comm.all_reduce(sums);
     }
     template <class T>
     void broadcast(std::span<T> values, int root) {
