@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what Lockstep needs on Debian and its relatives: sh cmake/install-dependencies.sh [example|mpi|test|benchmark]...
+# Installs what Lockstep needs on Debian and its relatives: sh cmake/install-dependencies.sh [example|mpi|test|benchmark|aarch64]...
 # Does nothing, quickly, when all is there. Without apt, or without the rights to use it, names the packages and fails.
 # LOCKSTEP_SKIP_INSTALL=1 skips it all, for machines that have these things under other names.
 set -eu
@@ -9,6 +9,7 @@ example="libcli11-dev nlohmann-json3-dev dataset-fashion-mnist"
 mpi="libopenmpi-dev openmpi-bin"
 test="$example $mpi libmpich-dev mpich libgtest-dev clang-14 binutils curl iproute2"
 benchmark="$example $mpi"
+aarch64="g++-aarch64-linux-gnu qemu-user" # one test compiles for another processor; skipped where they cannot be had
 
 [ "${LOCKSTEP_SKIP_INSTALL:-0}" != 1 ] || exit 0
 
@@ -19,8 +20,9 @@ for set in "$@"; do
         mpi) wanted="$wanted $mpi" ;;
         test) wanted="$wanted $test" ;;
         benchmark) wanted="$wanted $benchmark" ;;
+        aarch64) wanted="$wanted $aarch64" ;;
         *)
-            echo "install-dependencies.sh: \"$set\" is none of example, mpi, test, benchmark" >&2
+            echo "install-dependencies.sh: \"$set\" is none of example, mpi, test, benchmark, aarch64" >&2
             exit 2
             ;;
     esac

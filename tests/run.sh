@@ -16,6 +16,7 @@ for preset in $presets; do
 done
 
 sh cmake/install-dependencies.sh test || exit 1
+sh cmake/install-dependencies.sh aarch64 || echo "tests/run.sh: the test on another processor will be skipped"
 
 # Builds on after an error and tests what there is, so that one run tells all; `broken` lists the steps that failed.
 run_preset() {

@@ -29,11 +29,11 @@ requires FusesStep<ModelType, Comm, OptimizerType>
 double fused_step(ModelType& model, Comm& comm, OptimizerType const& optimizer, State& state) {
     using T = typename ModelType::value_type;
     auto const parameters = model.shared_parameters();
-    auto const [first_own, last_own] =
+    Slice const own =
         slice_of<T>(parameters.size(), static_cast<std::size_t>(comm.rank()), static_cast<std::size_t>(comm.size()));
     model.backward_slopes();
-    model.weight_gradients({0, first_own});
-    model.weight_gradients({last_own, parameters.size()});
+    model.weight_gradients({0, own.begin});
+    model.weight_gradients({own.end, parameters.size()});
     auto const use = [&](auto const& sums) {
         constexpr std::size_t most = reduction_piece_bytes / sizeof(T);
         alignas(alignment) std::array<T, most> scratch;
@@ -53,7 +53,7 @@ double fused_step(ModelType& model, Comm& comm, OptimizerType const& optimizer, 
             sums.prefetch(first, count);
             for (std::size_t i = 0; i < count; i += alignment / sizeof(T)) { __builtin_prefetch(&parameters[first + i], 1); }
         };
-        model.update_weights({first_own, last_own}, update, prefetch);
+        model.update_weights({own.begin, own.end}, update, prefetch);
     };
     double const sum = comm.reduce_in_place(model.losses(), model.gradients(), parameters, use);
     if (std::isfinite(sum)) { optimizer.end_step(state); }

@@ -166,7 +166,7 @@ void check_bias_gradient(std::size_t rows, std::size_t shard_rows) {
     for (auto const set : supported_sets()) {
         AlignedBuffer<T> got(Out);
         with_kernels(set, [&]<class Kernels>(Kernels) {
-            Kernels::template bias_gradient<Out>(dy.data(), got.data(), Shards{0, rows, shard_rows});
+            Kernels::bias_gradient(dy.data(), Out, got.data(), Shards{0, rows, shard_rows});
         });
         expect_same_bits(got, expected, detail::concat(name_of(set), ", ", rows, " rows in shards of ", shard_rows));
     }

@@ -34,7 +34,8 @@
 #endif
 namespace lockstep::detail::simd::portable {
 #define LOCKSTEP_SIMD_NAMESPACE simd::portable
-#define LOCKSTEP_SIMD_BLOCK_ROWS 4
+// Each scalar is a register: small blocks, and little code.
+#define LOCKSTEP_SIMD_BLOCK_ROWS 1
 #define LOCKSTEP_SIMD_BLOCK_PANELS 1
 #include "lockstep/engine/simd/vector_portable.inc"
 //

@@ -50,8 +50,8 @@ struct SimdPass<LinearOperation<In, Out, Activation, Weight, Bias>> {
                                                          static_cast<T const*>(dy), dy, pass.panels * Out * line<T>);
         }
         pass.shards.for_each_sum([&](std::size_t number, Range rows) {
-            Kernels::template bias_gradient<Out>(static_cast<T const*>(dy), pass.gradients.sum(number).data() + Bias,
-                                                 Shards{rows.first, rows.last, pass.shards.shard_rows});
+            Kernels::bias_gradient(static_cast<T const*>(dy), Out, pass.gradients.sum(number).data() + Bias,
+                                   Shards{rows.first, rows.last, pass.shards.shard_rows});
         });
         if constexpr (Memory::has_slopes(Index)) {
             Kernels::template product<In, Out>(pass.parameters + Weight, std::size_t{1}, In, Start::zero,
