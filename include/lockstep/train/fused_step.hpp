@@ -49,10 +49,7 @@ double fused_step(ModelType& model, Comm& comm, OptimizerType const& optimizer, 
                 sums.spread(first + begin, piece);
             }
         };
-        auto const prefetch = [&](std::size_t first, std::size_t count) {
-            sums.prefetch(first, count);
-            for (std::size_t i = 0; i < count; i += alignment / sizeof(T)) { __builtin_prefetch(&parameters[first + i], 1); }
-        };
+        auto const prefetch = [&](std::size_t first, std::size_t count) { sums.prefetch(first, count); };
         model.update_weights({own.begin, own.end}, update, prefetch);
     };
     double const sum = comm.reduce_in_place(model.losses(), model.gradients(), parameters, use);
