@@ -57,7 +57,7 @@ constexpr std::size_t steps = 102; // of an epoch
 
 /// Allocations on all workers from the first step of the first epoch to the last but one of the last: when that is counted on
 /// rank 0, nobody is further than within the last.
-template <class T>
+template <class T, class EngineType = CpuEngine>
 long allocations_of_training(Options const& options) {
     using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
     File const piped{std::tmpfile(), &std::fclose};
@@ -66,7 +66,7 @@ long allocations_of_training(Options const& options) {
     launch<ThreadCommunicator>({.num_workers = options.workers}, [&](auto& comm) {
         DataLoader train{Wasteful{.wasteful_index = options.wasteful_index}, comm, {.batch_size = 2, .shuffle = false}};
         DataLoader test{training::test_data(), comm, {.batch_size = 20}};
-        Trainer trainer{Model<training::Net, CpuEngine, T>{seed(1)},
+        Trainer trainer{Model<training::Net, EngineType, T>{seed(1)},
                         CrossEntropyLoss{},
                         SGD{.lr = 0.01, .momentum = 0.9, .nesterov = true},
                         comm,
@@ -105,6 +105,10 @@ TEST(StepAllocation, AHundredStepsAllocateNothing) {
         EXPECT_EQ(allocations_of_training<float>({.workers = workers}), 0) << workers << " workers";
         EXPECT_EQ(allocations_of_training<double>({.workers = workers}), 0) << workers << " workers";
     }
+    for (int const workers : {1, 2, 3}) {
+        EXPECT_EQ((allocations_of_training<float, SimdEngine>({.workers = workers})), 0) << workers << " workers";
+        EXPECT_EQ((allocations_of_training<double, SimdEngine>({.workers = workers})), 0) << workers << " workers";
+    }
 }
 
 // What is left between two epochs is the history, of which every worker keeps one: two entries, so two allocations() at the most.
@@ -113,6 +117,7 @@ TEST(StepAllocation, EvaluationAllocatesNothing) {
         Options const options{.workers = workers, .epochs = 3, .evaluating = true};
         EXPECT_LE(allocations_of_training<float>(options), 2L * workers) << workers << " workers";
         EXPECT_LE(allocations_of_training<double>(options), 2L * workers) << workers << " workers";
+        EXPECT_LE((allocations_of_training<float, SimdEngine>(options)), 2L * workers) << workers << " workers";
     }
 }
 
