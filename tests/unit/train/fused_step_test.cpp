@@ -20,7 +20,7 @@
 #include <span>
 #include <vector>
 
-namespace {
+namespace fused_step_test {
 
 using namespace lockstep;
 
@@ -147,4 +147,4 @@ TEST(FusedStep, ANonFiniteLossChangesNothing) {
     });
 }
 
-} // namespace
+} // namespace fused_step_test
