@@ -89,15 +89,13 @@ void expect_gradients(std::size_t rows, bool training) {
 }
 
 TEST(SimdEngine, GradientsAgreeWithDifferences) {
-    on_all_sets([] {
-        for (std::size_t const rows : {1U, 5U, 16U, 19U, 50U}) {
-            for (bool const training : {false, true}) {
-                expect_gradients<EveryLayer, NLLLoss>(rows, training);
-                expect_gradients<BeginsWithRows, CrossEntropyLoss>(rows, training);
-                expect_gradients<RowsOnly, MSELoss>(rows, training);
-            }
-        }
-    });
+    auto const check = [](std::size_t rows, bool training) {
+        expect_gradients<EveryLayer, NLLLoss>(rows, training);
+        expect_gradients<BeginsWithRows, CrossEntropyLoss>(rows, training);
+        expect_gradients<RowsOnly, MSELoss>(rows, training);
+    };
+    on_all_sets([&] { check(19, true); });
+    for (std::size_t const rows : {1U, 16U, 35U}) { check(rows, false); }
 }
 
 /// Parameters after some steps of training.
