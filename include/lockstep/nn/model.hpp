@@ -95,7 +95,12 @@ public:
     /// All parameters, the aligned gaps included: what is averaged, broadcast and updated. Asking for them to write takes a copy
     /// first where they are shared with other replicas (see `share_parameters`): what one worker writes, the others do not see.
     [[nodiscard]] std::span<T> parameters() {
-        if (parameters_.use_count() > 1) { parameters_ = std::make_shared<AlignedBuffer<T>>(parameters_->clone()); }
+        if (parameters_.use_count() > 1) {
+            parameters_ = std::make_shared<AlignedBuffer<T>>(parameters_->clone());
+        } else {
+            // use_count orders nothing; dropping a reference does, so that others have read what they copied before we write.
+            [[maybe_unused]] auto const ordered = parameters_;
+        }
         return parameters_->span();
     }
     [[nodiscard]] std::span<T const> parameters() const noexcept { return std::as_const(*parameters_).span(); }
