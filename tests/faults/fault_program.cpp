@@ -129,7 +129,8 @@ Result train(Communicator auto& comm, Plan const& plan) {
     Samples samples{synthetic_classification<32, 4>(96, seed(1))};
     if (plan.kind == "non_finite") { samples.bad = 60; } // in step 2
     Samples const tests{synthetic_classification<32, 4>(60, seed(1), {.split = 1})};
-    DataLoader train_loader{samples, comm, {.batch_size = 32, .shuffle = false}};
+    // One shard for each worker, so that the loss is asked once per step.
+    DataLoader train_loader{samples, comm, {.batch_size = 32, .shuffle = false, .shard_rows = 11}};
     DataLoader test_loader{tests, comm, {.batch_size = 20, .shuffle = false}};
     Trainer trainer{Model<Net>{seed(1)}, FaultyLoss{&culprit}, FaultySGD{{.lr = 0.1}, &culprit}, comm};
     return trainer.fit(train_loader, test_loader, {.epochs = 2});
