@@ -249,6 +249,12 @@ private:
     static constexpr std::size_t max_features = 1024;
     static constexpr std::size_t max_block_rows = 12; // of any instruction set
 
+    /// Where this worker's sums of one row of a block are. One type for all operations: what is compiled for it is long.
+    struct OwnSum {
+        T* first;
+        [[nodiscard]] T* operator()(std::size_t number) const noexcept { return first + number * max_block_rows * max_features; }
+    };
+
     template <class Kernels, std::size_t Index, class Update, class Prefetch>
     void update_block(Range outputs, Range features, Update const& update, Prefetch const& prefetch) {
         using Op = Operation<Index>;
@@ -262,9 +268,7 @@ private:
             });
         }
         for (std::size_t output = outputs.first; output < outputs.last; ++output) {
-            auto const own_sum = [&](std::size_t number) {
-                return blocks_.data() + (number * max_block_rows + output - outputs.first) * max_features;
-            };
+            OwnSum const own_sum{blocks_.data() + (output - outputs.first) * max_features};
             Kernels::run(update, Op::weight + output * Op::inputs + features.first, features.size(), own_sum);
         }
     }
