@@ -104,6 +104,14 @@ private:
     std::array<Open, max_nodes + 1> open_{};
 };
 
+/// Rows of a shard where nobody says otherwise.
+inline constexpr std::size_t usual_shard_rows = 16;
+
+/// How many shards some rows are: all of `shard_rows` rows, but for a shorter last one.
+[[nodiscard]] constexpr std::size_t count_shards(std::size_t rows, std::size_t shard_rows) noexcept {
+    return rows / shard_rows + (rows % shard_rows != 0 ? 1 : 0);
+}
+
 /// The shards that a worker's rows are, and the nodes that it sums.
 struct RowShards {
     std::size_t rows = 0;       ///< of this worker
@@ -111,7 +119,7 @@ struct RowShards {
     std::size_t first = 0;      ///< place of this worker's first shard within the batch
     std::size_t leaves = 0;     ///< shards of the whole batch; 0: this worker's sums are one leaf, whatever others do
 
-    [[nodiscard]] constexpr std::size_t count() const noexcept { return rows / shard_rows + (rows % shard_rows != 0 ? 1 : 0); }
+    [[nodiscard]] constexpr std::size_t count() const noexcept { return count_shards(rows, shard_rows); }
     /// The tree that the nodes belong to.
     [[nodiscard]] constexpr std::size_t tree() const noexcept { return leaves == 0 ? count() : leaves; }
     [[nodiscard]] constexpr Range own() const noexcept { return {first, first + count()}; }

@@ -26,11 +26,6 @@ namespace lockstep {
     return {std::min(samples, step * batch_size), std::min(samples, (step + 1) * batch_size)};
 }
 
-/// How many shards a batch has: all of `shard_rows` rows, but for a shorter last one.
-[[nodiscard]] constexpr std::size_t count_shards(std::size_t rows, std::size_t shard_rows) noexcept {
-    return rows / shard_rows + (rows % shard_rows != 0 ? 1 : 0);
-}
-
 /// The part of a global batch that belongs to worker `rank` of `workers`: whole shards, contiguous, together exactly the batch,
 /// their numbers differing by at most one; 0 rows for some when there are more workers than shards.
 [[nodiscard]] constexpr Range worker_part(Range batch, std::size_t rank, std::size_t workers, std::size_t shard_rows) noexcept {
@@ -41,7 +36,7 @@ namespace lockstep {
 
 /// The usual shards of a batch, of 16 rows, or of fewer where some workers would have none.
 [[nodiscard]] constexpr std::size_t default_shard_rows(std::size_t rows, std::size_t workers) noexcept {
-    std::size_t shard_rows = 16;
+    std::size_t shard_rows = usual_shard_rows;
     while (shard_rows > 1 && count_shards(rows, shard_rows) < workers) { shard_rows /= 2; }
     return shard_rows;
 }

@@ -162,9 +162,8 @@ private:
         std::size_t const shard_rows = std::min(context.shard_rows, context.global_rows);
         bool const whole = first_row % shard_rows == 0 && (rows % shard_rows == 0 || first_row + rows == context.global_rows);
         if (!whole) { return {rows, shard_rows}; }
-        return {rows, shard_rows, first_row / shard_rows, (context.global_rows + shard_rows - 1) / shard_rows};
+        return {rows, shard_rows, first_row / shard_rows, count_shards(context.global_rows, shard_rows)};
     }
-    static constexpr std::size_t usual_shard_rows = 16;
 
     [[nodiscard]] std::size_t panels() const noexcept { return detail::simd::panels_of<T>(rows_); }
     [[nodiscard]] detail::simd::Pass<T> pass(T const* parameters, PartialSums<T> gradients, PassContext const& context) {

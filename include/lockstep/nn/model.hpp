@@ -216,7 +216,7 @@ public:
     /// part gives all gradients but the weights' of linear layers; the second these, but only of those rows of the matrices that
     /// begin in elements `of` of the buffer; and in place of the second, for rows that begin in `own`, `update_weights` calls
     /// update(first, count, own_sum) for each piece when this worker's sum `number` of it is at own_sum(number), and
-    /// update(first, count) for the elements of `own` that the first part gives.
+    /// update(first, count) for the elements of `own` that the first part gives; prefetch(first, count) comes some time before.
     void backward_slopes() requires(backward_in_parts) { workspace_.backward_slopes(parameters_->data(), gradients(), context_); }
     void weight_gradients(Range of) requires(backward_in_parts) { workspace_.weight_gradients(gradients(), of); }
     template <class Update, class Prefetch>

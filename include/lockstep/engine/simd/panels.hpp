@@ -30,7 +30,7 @@ struct Shards {
     std::size_t first = 0;
     std::size_t last = 0;
     std::size_t shard_rows = 1;
-    [[nodiscard]] constexpr std::size_t count() const noexcept { return (last - first + shard_rows - 1) / shard_rows; }
+    [[nodiscard]] constexpr std::size_t count() const noexcept { return count_shards(last - first, shard_rows); }
     [[nodiscard]] constexpr std::size_t first_of(std::size_t shard) const noexcept { return first + shard * shard_rows; }
     [[nodiscard]] constexpr std::size_t last_of(std::size_t shard) const noexcept {
         return last - first_of(shard) < shard_rows ? last : first_of(shard) + shard_rows;
