@@ -62,7 +62,7 @@ public:
     /// `partial_sums`: as the DataLoader says (max_partial_sums).
     void reserve(std::size_t rows, std::size_t partial_sums = 1) {
         memory_.reserve(rows);
-        std::size_t const blocks = partial_sums * max_block_rows * max_features;
+        std::size_t const blocks = partial_sums * outputs_at_once * max_features;
         if (blocks_.size() < blocks) { blocks_ = AlignedBuffer<T>(blocks); }
         if (row_.size() == 0) { row_ = AlignedBuffer<T>(inputs); }
         // For the parameter gradients of row layers, one shard on each level of the tree.
@@ -230,7 +230,6 @@ private:
     template <class Kernels, std::size_t Index, class Visit>
     void for_each_block(Range of, Visit const& visit) {
         using Op = Operation<Index>;
-        constexpr std::size_t outputs_at_once = Kernels::template block_rows<T>;
         auto const first_row_from = [](std::size_t element) {
             return element <= Op::weight ? 0 : std::min(Op::outputs, (element - Op::weight + Op::inputs - 1) / Op::inputs);
         };
@@ -246,12 +245,12 @@ private:
     }
     static constexpr std::size_t cached_bytes = std::size_t{256} << 10U;
     static constexpr std::size_t max_features = 1024;
-    static constexpr std::size_t max_block_rows = 12; // of any instruction set
+    static constexpr std::size_t outputs_at_once = 24; // a multiple of every set's block_rows
 
     /// Where this worker's sums of one row of a block are. One type for all operations: what is compiled for it is long.
     struct OwnSum {
         T* first;
-        [[nodiscard]] T* operator()(std::size_t number) const noexcept { return first + number * max_block_rows * max_features; }
+        [[nodiscard]] T* operator()(std::size_t number) const noexcept { return first + number * outputs_at_once * max_features; }
     };
 
     template <class Kernels, std::size_t Index, class Update, class Prefetch>
@@ -262,7 +261,7 @@ private:
         }
         if (rows_ != 0) {
             shards_.for_each_sum([&](std::size_t number, Range rows) {
-                block_gradient<Kernels, Index>(outputs, features, rows, blocks_.data() + number * max_block_rows * max_features,
+                block_gradient<Kernels, Index>(outputs, features, rows, blocks_.data() + number * outputs_at_once * max_features,
                                                max_features);
             });
         }
