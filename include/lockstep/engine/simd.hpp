@@ -230,6 +230,7 @@ private:
     template <class Kernels, std::size_t Index, class Visit>
     void for_each_block(Range of, Visit const& visit) {
         using Op = Operation<Index>;
+        static_assert(outputs_at_once % Kernels::template block_rows<T> == 0);
         auto const first_row_from = [](std::size_t element) {
             return element <= Op::weight ? 0 : std::min(Op::outputs, (element - Op::weight + Op::inputs - 1) / Op::inputs);
         };
@@ -245,7 +246,7 @@ private:
     }
     static constexpr std::size_t cached_bytes = std::size_t{256} << 10U;
     static constexpr std::size_t max_features = 1024;
-    static constexpr std::size_t outputs_at_once = 24; // a multiple of every set's block_rows
+    static constexpr std::size_t outputs_at_once = 24; // while they pass by, a panel of features stays in the first-level cache
 
     /// Where this worker's sums of one row of a block are. One type for all operations: what is compiled for it is long.
     struct OwnSum {
