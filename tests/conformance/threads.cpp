@@ -12,7 +12,7 @@ struct Threads {
     static constexpr bool shares_memory = true;
 
     static std::vector<int> worker_counts() { return {1, 2, 3, 4, 7, 8}; }
-    static int barrier_rounds(int workers) { return workers == 7 ? 2'000 : 1'000'000; }
+    static int barrier_rounds(int workers) { return workers == 7 ? 2'000 : workers <= 2 ? 1'000'000 : 100'000; }
 
     template <class Body>
     static void run(int workers, Body const& body) {
