@@ -62,9 +62,11 @@ public:
     /// `partial_sums`: as the DataLoader says (max_partial_sums).
     void reserve(std::size_t rows, std::size_t partial_sums = 1) {
         memory_.reserve(rows);
-        std::size_t const blocks = partial_sums * outputs_at_once * max_features;
+        std::size_t const blocks = partial_sums * block_size;
         if (blocks_.size() < blocks) { blocks_ = AlignedBuffer<T>(blocks); }
         if (row_.size() == 0) { row_ = AlignedBuffer<T>(inputs); }
+        std::size_t const slopes = detail::simd::panels_of<T>(rows) * outputs_at_once * line;
+        if (slopes_.size() < slopes) { slopes_ = AlignedBuffer<T>(slopes); }
         // For the parameter gradients of row layers, one shard on each level of the tree.
         std::size_t const levels = std::bit_width(rows);
         if (scratch_.size() < levels * scratch_size) { scratch_ = AlignedBuffer<T>(levels * scratch_size); }
@@ -174,7 +176,7 @@ private:
     template <class Kernels, class Source>
     void load_with(Source const& source) {
         T* const features = memory_.feature_panels(0);
-        std::size_t const panel = panels() * line * line;
+        std::size_t const panel = detail::simd::feature_panel<T>(panels());
         constexpr std::size_t whole = inputs / line * line;
         for (std::size_t r = 0; r < panels() * line; ++r) {
             if (r < rows_) {
@@ -247,11 +249,14 @@ private:
     static constexpr std::size_t cached_bytes = std::size_t{256} << 10U;
     static constexpr std::size_t max_features = 1024;
     static constexpr std::size_t outputs_at_once = 24; // while they pass by, a panel of features stays in the first-level cache
+    /// From one output's gradients to the next in a block: a power of two would put them all into one set of the caches.
+    static constexpr std::size_t block_stride = max_features + line;
+    static constexpr std::size_t block_size = outputs_at_once * block_stride;
 
     /// Where this worker's sums of one row of a block are. One type for all operations: what is compiled for it is long.
     struct OwnSum {
         T* first;
-        [[nodiscard]] T* operator()(std::size_t number) const noexcept { return first + number * outputs_at_once * max_features; }
+        [[nodiscard]] T* operator()(std::size_t number) const noexcept { return first + number * block_size; }
     };
 
     template <class Kernels, std::size_t Index, class Update, class Prefetch>
@@ -262,23 +267,27 @@ private:
         }
         if (rows_ != 0) {
             shards_.for_each_sum([&](std::size_t number, Range rows) {
-                block_gradient<Kernels, Index>(outputs, features, rows, blocks_.data() + number * outputs_at_once * max_features,
-                                               max_features);
+                block_gradient<Kernels, Index>(outputs, features, rows, blocks_.data() + number * block_size, block_stride);
             });
         }
         for (std::size_t output = outputs.first; output < outputs.last; ++output) {
-            OwnSum const own_sum{blocks_.data() + (output - outputs.first) * max_features};
+            OwnSum const own_sum{blocks_.data() + (output - outputs.first) * block_stride};
             Kernels::run(update, Op::weight + output * Op::inputs + features.first, features.size(), own_sum);
         }
     }
 
+    /// With a copy of the block's slopes that is in one piece: their lines lie far apart, at distances that caches do not like.
     template <class Kernels, std::size_t Index>
     void block_gradient(Range outputs, Range features, Range rows, T* to, std::size_t stride) {
-        std::size_t const panel = panels() * line * line;
+        std::size_t const slope_panel = outputs.size() * line;
+        T const* slopes = memory_.slopes(Index + 1) + outputs.first * line;
+        for (std::size_t p = rows.first / line; p * line < rows.last; ++p) {
+            std::copy_n(slopes + p * Operation<Index>::outputs * line, slope_panel, slopes_.data() + p * slope_panel);
+        }
+        std::size_t const input_panel = detail::simd::feature_panel<T>(panels());
         Kernels::template weight_gradient<T>(
-            outputs.size(), static_cast<T const*>(memory_.slopes(Index + 1)) + outputs.first * line,
-            Operation<Index>::outputs * line,
-            static_cast<T const*>(memory_.feature_panels(Index)) + features.first / line * panel, panel, to, stride,
+            outputs.size(), static_cast<T const*>(slopes_.data()), slope_panel,
+            static_cast<T const*>(memory_.feature_panels(Index)) + features.first / line * input_panel, input_panel, to, stride,
             features.size(), detail::simd::Shards{rows.first, rows.last, shards_.shard_rows});
     }
 
@@ -317,6 +326,7 @@ private:
     Memory memory_;
     AlignedBuffer<T> row_;
     AlignedBuffer<T> scratch_;
+    AlignedBuffer<T> slopes_; ///< of one block
     AlignedBuffer<T> blocks_; ///< gradients of one block, for each partial sum
 };
 

@@ -39,7 +39,7 @@ std::size_t in_row_panels(std::size_t row, std::size_t feature, std::size_t widt
 }
 template <class T>
 std::size_t in_feature_panels(std::size_t row, std::size_t feature, std::size_t panels) {
-    return (feature / line<T> * panels * line<T> + row) * line<T> + feature % line<T>;
+    return feature / line<T> * feature_panel<T>(panels) + row * line<T> + feature % line<T>;
 }
 
 template <class T>
@@ -105,7 +105,7 @@ template <std::size_t In, std::size_t Out, class T>
 void check_weight_gradient(std::size_t rows, std::size_t shard_rows) {
     std::size_t const panels = panels_of<T>(rows);
     auto const dy = random_values<T>(panels * Out * line<T>, 5);
-    auto const x = random_values<T>(panels_of<T>(In) * panels * line<T> * line<T>, 6);
+    auto const x = random_values<T>(panels_of<T>(In) * feature_panel<T>(panels), 6);
     AlignedBuffer<T> expected(Out * In);
     Shards const shards{0, rows, shard_rows};
     std::vector<T> sums(shards.count());
@@ -126,7 +126,7 @@ void check_weight_gradient(std::size_t rows, std::size_t shard_rows) {
         with_kernels(set, [&]<class Kernels>(Kernels) {
             for (std::size_t o = 0; o < Out; o += Kernels::template block_rows<T>) {
                 Kernels::template weight_gradient<T>(std::min(Kernels::template block_rows<T>, Out - o), dy.data() + o * line<T>,
-                                                     Out * line<T>, x.data(), panels * line<T> * line<T>, got.data() + o * In, In,
+                                                     Out * line<T>, x.data(), feature_panel<T>(panels), got.data() + o * In, In,
                                                      In, shards);
             }
         });
@@ -197,7 +197,7 @@ template <std::size_t Width, class T>
 void check_transposes(std::size_t panels) {
     auto const rows = random_values<T>(panels * Width * line<T>, 7);
     for (auto const set : supported_sets()) {
-        AlignedBuffer<T> features(panels_of<T>(Width) * panels * line<T> * line<T>);
+        AlignedBuffer<T> features(panels_of<T>(Width) * feature_panel<T>(panels));
         AlignedBuffer<T> back(rows.size());
         with_kernels(set, [&]<class Kernels>(Kernels) {
             Kernels::template to_feature_panels<Width>(rows.data(), features.data(), panels);

@@ -44,7 +44,8 @@ public:
     /// For up to `new_rows` rows.
     void reserve(std::size_t new_rows) {
         if (new_rows <= capacity_) { return; }
-        std::size_t const padded = panels_of<T>(new_rows) * line<T>;
+        std::size_t const panels = panels_of<T>(new_rows);
+        std::size_t const padded = panels * line<T>;
         std::size_t size = 0;
         auto const place = [&size](bool has, std::size_t scalars) {
             std::size_t const at = size;
@@ -55,7 +56,7 @@ public:
         for (std::size_t i = 0; i < count; ++i) {
             std::size_t const width = List::widths[i];
             places[i].row_panels = place(true, padded * width);
-            places[i].feature_panels = place(has_feature_panels(i), padded * panels_of<T>(width) * line<T>);
+            places[i].feature_panels = place(has_feature_panels(i), panels_of<T>(width) * feature_panel<T>(panels));
             places[i].rows = place(has_rows(i), new_rows * width);
             places[i].slopes = place(has_slopes(i), padded * width);
             places[i].slope_rows = place(has_slope_rows(i), new_rows * width);

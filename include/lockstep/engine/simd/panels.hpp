@@ -45,4 +45,11 @@ template <class T>
     return (count + line<T> - 1) / line<T>;
 }
 
+/// From one feature panel to the next, for rows in `panels` row panels: one line more than the rows, or the same row of many
+/// panels would fall into one set of the caches.
+template <class T>
+[[nodiscard]] constexpr std::size_t feature_panel(std::size_t panels) noexcept {
+    return (panels * line<T> + 1) * line<T>;
+}
+
 } // namespace lockstep::detail::simd
