@@ -78,8 +78,8 @@ struct TimedEngine {
             PhaseTimer const timer{StepPhase::weight_gradients};
             inner_.weight_gradients(gradients, of);
         }
-        template <class Update, class Prefetch>
-        void update_weights(Range own, Update const& update, Prefetch const& prefetch) {
+        template <class Update, class AheadOf>
+        void update_weights(Range own, Update const& update, AheadOf const& ahead_of) {
             auto& times = own_phase_times();
             auto& weights = times[static_cast<std::size_t>(StepPhase::weight_gradients)];
             auto& updates = times[static_cast<std::size_t>(StepPhase::reduce_update)];
@@ -91,7 +91,7 @@ struct TimedEngine {
                     PhaseTimer const timer{StepPhase::reduce_update};
                     update(arguments...);
                 },
-                prefetch);
+                ahead_of);
             weights += detail::now() - start - (updates - before);
         }
 

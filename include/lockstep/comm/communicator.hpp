@@ -133,7 +133,9 @@ struct UseArchetype {
 ///   into a piece (reduction_piece_bytes);
 /// - `sums.total(first, count, scratch, own)` takes own(number) for this worker's sum `number` of these elements, in place of
 ///   what `gradients` hold;
-/// - `sums.prefetch(first, count)` begins to bring into the cache what the others have of them;
+/// - `sums.others(first, where)` writes into the span `where` the pointers to the others' sums of the elements from `first` on,
+/// as
+///   many as fit, and returns how many: for those who want to bring them into the cache before they ask for the total;
 /// - `sums.spread(first, count)` gives what this worker has written to its `parameters` to the others.
 ///
 /// An exception of `use` leaves it on this worker and ends the run.

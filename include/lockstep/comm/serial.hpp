@@ -91,7 +91,7 @@ private:
             if constexpr (sizeof...(Own) == 1) { return (own(std::size_t{0}), ...); }
             return gradients + first;
         }
-        void prefetch(std::size_t /*first*/, std::size_t /*count*/) const {}
+        [[nodiscard]] std::size_t others(std::size_t /*first*/, std::span<T const*> /*where*/) const { return 0; }
         void spread(std::size_t /*first*/, std::size_t /*count*/) const {}
     };
 

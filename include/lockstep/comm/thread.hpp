@@ -196,16 +196,14 @@ private:
             return comm_.plan_.sum_somewhere<T>(count, at, scratch);
         }
 
-        void prefetch(std::size_t first, std::size_t count) const {
+        [[nodiscard]] std::size_t others(std::size_t first, std::span<T const*> where) const {
             auto const sources = comm_.plan_.sources();
             auto const posted = comm_.posted_sums<T>(posts_, parameters_.size(), first);
-            for (std::size_t i = 0; i < sources.size(); ++i) {
-                if (sources[i].rank == static_cast<std::uint32_t>(comm_.rank_)) { continue; }
-                T const* const sum = posted(i);
-                for (std::size_t element = 0; element < count; element += alignment / sizeof(T)) {
-                    __builtin_prefetch(sum + element);
-                }
+            std::size_t count = 0;
+            for (std::size_t i = 0; i < sources.size() && count < where.size(); ++i) {
+                if (sources[i].rank != static_cast<std::uint32_t>(comm_.rank_)) { where[count++] = posted(i); }
             }
+            return count;
         }
 
         void spread(std::size_t first, std::size_t count) const {

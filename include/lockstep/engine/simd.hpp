@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lockstep/core/aligned_buffer.hpp"
+#include "lockstep/core/lookahead.hpp"
 #include "lockstep/core/rows.hpp"
 #include "lockstep/core/shard_tree.hpp"
 #include "lockstep/core/type_list.hpp"
@@ -136,9 +137,9 @@ public:
     /// In place of the second part, for those rows of the matrices that begin in `own`: calls update(first, count, own_sum) for
     /// the gradients' elements [first, first + count) when this worker's sum `number` of them is at own_sum(number), where it
     /// stays until the call returns; and update(first, count) for all other elements of `own`, when their sums are in
-    /// `gradients`.
-    template <class Update, class Prefetch>
-    void update_weights(Range own, Update const& update, Prefetch const& prefetch) {
+    /// `gradients`. ahead_of(first) gives the Lookahead of a block whose first element is `first`.
+    template <class Update, class AheadOf>
+    void update_weights(Range own, Update const& update, AheadOf const& ahead_of) {
         reserve(rows_, shards_.sums());
         std::size_t next = own.first;
         detail::simd::with_kernels(set_, [&]<class Kernels>(Kernels) {
@@ -148,7 +149,7 @@ public:
                     if (next < std::min(Op::weight, own.last)) { update(next, std::min(Op::weight, own.last) - next); }
                     next = std::max(next, Op::weight + Op::inputs * Op::outputs);
                     for_each_block<Kernels, index()>(own, [&](Range outputs, Range features) {
-                        update_block<Kernels, index()>(outputs, features, update, prefetch);
+                        update_block<Kernels, index()>(outputs, features, update, ahead_of);
                     });
                 }
             });
@@ -259,15 +260,16 @@ private:
         [[nodiscard]] T* operator()(std::size_t number) const noexcept { return first + number * block_size; }
     };
 
-    template <class Kernels, std::size_t Index, class Update, class Prefetch>
-    void update_block(Range outputs, Range features, Update const& update, Prefetch const& prefetch) {
+    template <class Kernels, std::size_t Index, class Update, class AheadOf>
+    void update_block(Range outputs, Range features, Update const& update, AheadOf const& ahead_of) {
         using Op = Operation<Index>;
-        for (std::size_t output = outputs.first; output < outputs.last; ++output) {
-            prefetch(Op::weight + output * Op::inputs + features.first, features.size());
-        }
+        auto ahead = ahead_of(Op::weight + outputs.first * Op::inputs + features.first);
+        ahead.stride = Op::inputs;
         if (rows_ != 0) {
             shards_.for_each_sum([&](std::size_t number, Range rows) {
-                block_gradient<Kernels, Index>(outputs, features, rows, blocks_.data() + number * block_size, block_stride);
+                block_gradient<Kernels, Index>(outputs, features, rows, blocks_.data() + number * block_size, block_stride,
+                                               ahead);
+                ahead = {}; // once will do
             });
         }
         for (std::size_t output = outputs.first; output < outputs.last; ++output) {
@@ -278,7 +280,7 @@ private:
 
     /// With a copy of the block's slopes that is in one piece: their lines lie far apart, at distances that caches do not like.
     template <class Kernels, std::size_t Index>
-    void block_gradient(Range outputs, Range features, Range rows, T* to, std::size_t stride) {
+    void block_gradient(Range outputs, Range features, Range rows, T* to, std::size_t stride, Lookahead<T> const& ahead = {}) {
         std::size_t const slope_panel = outputs.size() * line;
         T const* slopes = memory_.slopes(Index + 1) + outputs.first * line;
         for (std::size_t p = rows.first / line; p * line < rows.last; ++p) {
@@ -288,7 +290,7 @@ private:
         Kernels::template weight_gradient<T>(
             outputs.size(), static_cast<T const*>(slopes_.data()), slope_panel,
             static_cast<T const*>(memory_.feature_panels(Index)) + features.first / line * input_panel, input_panel, to, stride,
-            features.size(), detail::simd::Shards{rows.first, rows.last, shards_.shard_rows});
+            features.size(), detail::simd::Shards{rows.first, rows.last, shards_.shard_rows}, ahead);
     }
 
     /// Up to the end of the last parameter of a row layer.

@@ -216,12 +216,13 @@ public:
     /// part gives all gradients but the weights' of linear layers; the second these, but only of those rows of the matrices that
     /// begin in elements `of` of the buffer; and in place of the second, for rows that begin in `own`, `update_weights` calls
     /// update(first, count, own_sum) for each piece when this worker's sum `number` of it is at own_sum(number), and
-    /// update(first, count) for the elements of `own` that the first part gives; prefetch(first, count) comes some time before.
+    /// update(first, count) for the elements of `own` that the first part gives; ahead_of(first) says what it will want from
+    /// there on.
     void backward_slopes() requires(backward_in_parts) { workspace_.backward_slopes(parameters_->data(), gradients(), context_); }
     void weight_gradients(Range of) requires(backward_in_parts) { workspace_.weight_gradients(gradients(), of); }
-    template <class Update, class Prefetch>
-    requires(backward_in_parts) void update_weights(Range own, Update const& update, Prefetch const& prefetch) {
-        workspace_.update_weights(own, update, prefetch);
+    template <class Update, class AheadOf>
+    requires(backward_in_parts) void update_weights(Range own, Update const& update, AheadOf const& ahead_of) {
+        workspace_.update_weights(own, update, ahead_of);
     }
 
     /// Classes and scores of any number of rows, in evaluation mode: `x` is anything contiguous and row-major with n x inputs

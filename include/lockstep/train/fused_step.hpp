@@ -3,6 +3,7 @@
 #include "lockstep/comm/communicator.hpp"
 #include "lockstep/comm/tree_sum.hpp"
 #include "lockstep/core/aligned_buffer.hpp"
+#include "lockstep/core/lookahead.hpp"
 #include "lockstep/core/shard_tree.hpp"
 #include "lockstep/optim/optimizer.hpp"
 
@@ -49,8 +50,12 @@ double fused_step(ModelType& model, Comm& comm, OptimizerType const& optimizer, 
                 sums.spread(first + begin, piece);
             }
         };
-        auto const prefetch = [&](std::size_t first, std::size_t count) { sums.prefetch(first, count); };
-        model.update_weights({own.begin, own.end}, update, prefetch);
+        auto const ahead_of = [&](std::size_t first) {
+            Lookahead<T> ahead{.written = parameters.data() + first};
+            ahead.count = sums.others(first, ahead.read);
+            return ahead;
+        };
+        model.update_weights({own.begin, own.end}, update, ahead_of);
     };
     double const sum = comm.reduce_in_place(model.losses(), model.gradients(), parameters, use);
     if (std::isfinite(sum)) { optimizer.end_step(state); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lockstep/core/lookahead.hpp"
 #include "lockstep/engine/simd/instruction_set.hpp"
 #include "lockstep/engine/simd/panels.hpp"
 
@@ -51,10 +52,10 @@ namespace lockstep::detail::simd::portable {
 #if defined(LOCKSTEP_SIMD_X86)
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma,prfchw"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2,fma")
+#pragma GCC target("avx2,fma,prfchw")
 #pragma GCC optimize("fp-contract=off")
 #endif
 namespace lockstep::detail::simd::avx2 {
@@ -71,11 +72,11 @@ namespace lockstep::detail::simd::avx2 {
 } // namespace lockstep::detail::simd::avx2
 #if defined(__clang__)
 #pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prfchw"))), apply_to = function)
 #else
 #pragma GCC pop_options
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prfchw")
 #pragma GCC optimize("fp-contract=off")
 #endif
 namespace lockstep::detail::simd::avx512 {
