@@ -2,6 +2,7 @@
 # Builds the benchmarks and runs one of them. Run it on an otherwise idle machine.
 #   sh benchmarks/run.sh training [--backend threads,mpi] [--workers 1,2] [flags]
 #   sh benchmarks/run.sh micro/all_reduce [-n 2] [--backend threads] [flags]
+#   sh benchmarks/run.sh micro/kernels [--rows 32,64,256] [flags]
 # `--help` lists a benchmark's flags. With MPI it is started by mpirun, as many processes as there are to be workers;
 # LOCKSTEP_MPI_FLAVOUR=mpich measures MPICH in place of the system's default MPI.
 set -eu
@@ -42,7 +43,9 @@ for word in "$@"; do
     esac
     last=$word
 done
-if [ -z "$backend" ]; then
+if [ "$benchmark" = micro/kernels ]; then
+    backend=threads # and no flag for it: there is one worker, without a communicator
+elif [ -z "$backend" ]; then
     backend=threads
     [ "$benchmark" != micro/all_reduce ] || backend=threads,mpi
     set -- --backend "$backend" "$@"
