@@ -18,9 +18,11 @@ namespace lockstep::detail::simd {
 template <class T>
 inline constexpr std::size_t line = alignment / sizeof(T);
 
-/// Pieces in which the products go through long sums and many rows.
+/// Pieces in which the products go through long sums, many rows and many outputs, so that all pieces stay in the second-level
+/// cache.
 inline constexpr std::size_t depth_at_once = 256;
-inline constexpr std::size_t panels_at_once = 8;
+inline constexpr std::size_t panels_at_once = 4;
+inline constexpr std::size_t width_goal = 256;
 
 /// The tree over the shards of one node is this high at most.
 inline constexpr std::size_t shard_levels = max_levels + 1;
